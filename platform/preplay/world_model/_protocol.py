@@ -1,0 +1,98 @@
+"""The two protocols of a world model: latent dynamics, and the text-to-text model built around them.
+
+Shapes: B rows, D embedding size, W window (turns), C condition size, L latent size, Z noise size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Dynamics(Protocol):
+    """Draws the latent of the next observation given the condition (window and action).
+
+    All randomness enters through ``noise``: the same noise gives the same draw whatever else is in the batch,
+    which makes rollouts independent of sharding and lets policies be compared under common random numbers.
+    """
+
+    noise_dim: int
+
+    def step(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Next latent float32 [B, L] from condition float32 [B, C] and normal noise float32 [B, Z]."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorldState:
+    """Where B imagined sessions stand. Embeddings float32; rows are aligned.
+
+    Args:
+        observations: [B, W, D] embeddings of the last W observations, newest last; zeros before the start.
+        actions: [B, W, D] embeddings of the action taken after each of them; the newest is still zero.
+        turn: int64 [B] position in the session, from 0.
+        memory: [B, M] state of a recurrent memory, or None.
+    """
+
+    observations: Tensor
+    actions: Tensor
+    turn: Tensor
+    memory: Tensor | None = None
+
+    def select(self, rows: Tensor) -> "WorldState":
+        """The given rows (indices or mask)."""
+        memory = None if self.memory is None else self.memory[rows]
+        return WorldState(self.observations[rows], self.actions[rows], self.turn[rows], memory)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One imagined turn of B sessions.
+
+    Args:
+        text_id: int64 [B] index into ``WorldModel.texts`` of the next observation.
+        reward: float64 [B] expected reward of the turn.
+        terminated_prob: float64 [B] probability that the session ends by itself with this turn.
+        snap_distance: float32 [B] distance of the generated latent from the logged one it was decoded to,
+            in units of the typical nearest-neighbour distance between logged latents (1 = typical).
+        support_distance: float32 [B] distance of (state, action) from the nearest logged one, same unit.
+        state: The state after the turn.
+    """
+
+    text_id: Tensor
+    reward: Tensor
+    terminated_prob: Tensor
+    snap_distance: Tensor
+    support_distance: Tensor
+    state: WorldState
+
+
+class WorldModel(Protocol):
+    """A simulator of the agent's world learned from logs: embeddings of actions in, observations out."""
+
+    texts: Sequence[str]
+    """The logged observations that imagined ones are decoded to."""
+    horizon: int
+    """Turns after which a session is truncated."""
+    noise_dim: int
+
+    def start(
+        self, observation: Tensor, history: Tensor | None = None, turn: Tensor | None = None
+    ) -> WorldState:
+        """State of B sessions whose newest observation has these embeddings float32 [B, D].
+
+        ``history`` float32 [B, T, 2, D] holds earlier (observation, action) embeddings, oldest first, padded
+        with zeros at the front; ``turn`` int64 [B] defaults to 0.
+        """
+        ...
+
+    def step(self, state: WorldState, action: Tensor, noise: Tensor) -> Transition:
+        """One turn: action embeddings float32 [B, D], standard normal noise float32 [B, noise_dim]."""
+        ...
+
+
+def draw_noise(rows: int, dim: int, generator: torch.Generator) -> Tensor:
+    """Standard normal noise float32 [rows, dim], drawn on the CPU so that every device sees the same."""
+    return torch.randn(rows, dim, generator=generator)
