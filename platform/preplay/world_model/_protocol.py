@@ -1,6 +1,6 @@
 """The two protocols of a world model: latent dynamics, and the text-to-text model built around them.
 
-Shapes: B rows, D embedding size, W window (turns), C condition size, L latent size, Z noise size.
+Shapes: B rows, D embedding size, W window (turns), F features per turn, L latent size, Z noise size.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class Dynamics(Protocol):
-    """Draws the latent of the next observation given the condition (window and action).
+    """Draws the latent of the next observation given the condition (the last W turns, newest action included).
 
     All randomness enters through ``noise``: the same noise gives the same draw whatever else is in the batch,
     which makes rollouts independent of sharding and lets policies be compared under common random numbers.
@@ -21,30 +21,27 @@ class Dynamics(Protocol):
     noise_dim: int
 
     def step(self, condition: Tensor, noise: Tensor) -> Tensor:
-        """Next latent float32 [B, L] from condition float32 [B, C] and normal noise float32 [B, Z]."""
+        """Next latent float32 [B, L] from condition float32 [B, W, F] and normal noise float32 [B, Z]."""
         ...
 
 
 @dataclass(frozen=True)
 class WorldState:
-    """Where B imagined sessions stand. Embeddings float32; rows are aligned.
+    """Where B imagined sessions stand; rows are aligned. What ``window`` holds is the model's own business.
 
     Args:
-        observations: [B, W, D] embeddings of the last W observations, newest last; zeros before the start.
-        actions: [B, W, D] embeddings of the action taken after each of them; the newest is still zero.
+        window: float32 [B, W, F] features of the last W turns, newest last; zeros before the start.
         turn: int64 [B] position in the session, from 0.
-        memory: [B, M] state of a recurrent memory, or None.
+        context: float32 [B, K] features that stay constant in a session (its task).
     """
 
-    observations: Tensor
-    actions: Tensor
+    window: Tensor
     turn: Tensor
-    memory: Tensor | None = None
+    context: Tensor
 
     def select(self, rows: Tensor) -> "WorldState":
         """The given rows (indices or mask)."""
-        memory = None if self.memory is None else self.memory[rows]
-        return WorldState(self.observations[rows], self.actions[rows], self.turn[rows], memory)
+        return WorldState(self.window[rows], self.turn[rows], self.context[rows])
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Transition:
         terminated_prob: float64 [B] probability that the session ends by itself with this turn.
         snap_distance: float32 [B] distance of the generated latent from the logged one it was decoded to,
             in units of the typical nearest-neighbour distance between logged latents (1 = typical).
-        support_distance: float32 [B] distance of (state, action) from the nearest logged one, same unit.
+        support_distance: float32 [B] distance of (state, action) from the nearest logged one, same kind of unit.
         state: The state after the turn.
     """
 
@@ -79,12 +76,17 @@ class WorldModel(Protocol):
     noise_dim: int
 
     def start(
-        self, observation: Tensor, history: Tensor | None = None, turn: Tensor | None = None
+        self,
+        observation: Tensor,
+        *,
+        task: Tensor | None = None,
+        history: Tensor | None = None,
+        turn: Tensor | None = None,
     ) -> WorldState:
-        """State of B sessions whose newest observation has these embeddings float32 [B, D].
+        """State of B sessions whose newest observation has these embeddings, float32 [B, D].
 
-        ``history`` float32 [B, T, 2, D] holds earlier (observation, action) embeddings, oldest first, padded
-        with zeros at the front; ``turn`` int64 [B] defaults to 0.
+        ``task`` float32 [B, D] (zeros where a session has none); ``history`` float32 [B, T, 2, D] earlier
+        (observation, action) embeddings, oldest first, padded with zero turns at the front; ``turn`` int64 [B].
         """
         ...
 
