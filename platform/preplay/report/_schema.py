@@ -1,0 +1,212 @@
+"""The result of an evaluation, as written to ``result.json``: versioned, with a JSON schema.
+
+Values and rewards are in the unit of the logged rewards; a value is the expected discounted return of a
+session. Distances are in units of the typical nearest-neighbour distance between logged latents (1 = typical).
+"""
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from preplay.report._values import Mapping, Number, Series
+
+SCHEMA_VERSION = "1"
+Verdict = Literal["estimate", "bounds only", "not identified"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+
+class Interval(_Record):
+    """Where the value lies with probability ``level``; None on a side without a bound."""
+
+    low: Number = None
+    high: Number = None
+    level: float = Field(default=0.95, gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _ordered(self):
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"interval low {self.low} is above high {self.high}")
+        return self
+
+
+class Estimate(_Record):
+    """One estimator's answer for one policy."""
+
+    estimator: str
+    """Id with version, e.g. ``wdr+model@1``."""
+    value: Number = None
+    standard_error: Number = None
+    interval: Interval | None = None
+    verdict: Verdict = "estimate"
+    reason: str = ""
+    """Why the verdict, in one sentence; needed unless it is ``estimate``."""
+    fix: str | None = None
+    """What would make it an estimate, e.g. which sessions to collect."""
+    diagnostics: Mapping = {}
+
+    @model_validator(mode="after")
+    def _explained(self):
+        if self.verdict != "estimate" and not self.reason:
+            raise ValueError(f"verdict {self.verdict!r} of {self.estimator} needs a reason")
+        return self
+
+    def withheld(self) -> "Estimate":
+        """The same verdict without its numbers."""
+        return self.model_copy(update={"value": None, "standard_error": None, "interval": None})
+
+
+class Truth(_Record):
+    """The value measured by running the policy, where that is possible."""
+
+    value: float
+    standard_error: Number = None
+
+
+class DriftCurve(_Record):
+    """How far sessions are from the logs, turn by turn (means over the sessions still running)."""
+
+    snap_distance: Series = []
+    """Generated next observation to the nearest logged one."""
+    support_distance: Series = []
+    """(state, action) to the nearest logged one."""
+
+
+class Support(_Record):
+    """How well the logs cover what a policy does."""
+
+    share_beyond: float = Field(ge=0, le=1)
+    """Share of its imagined turns whose ``support_distance`` exceeds ``radius``."""
+    radius: float
+    ess_per_step: Series = []
+    """Effective sample size of the importance weights at each turn; empty without propensities."""
+
+
+class Turn(_Record):
+    """One turn to read. The last two fields are None for real turns."""
+
+    observation: str
+    action: str
+    reward: Number = None
+    terminated_prob: Number = None
+    """Probability that the session ended by itself with this turn."""
+    snap_distance: Number = None
+
+
+class SessionPair(_Record):
+    """An imagined session and the logged one nearest to it."""
+
+    imagined: list[Turn]
+    imagined_return: Number = None
+    real: list[Turn] = []
+    real_return: Number = None
+    real_session_id: str = ""
+    real_policy: str = ""
+
+
+class PolicyResult(_Record):
+    """Everything said about one target policy. A headline that is not identified loses its numbers here."""
+
+    name: str
+    headline: Estimate
+    estimates: list[Estimate] = []
+    """All estimators side by side, the headline's among them; the same ids in each policy."""
+    truth: Truth | None = None
+    drift: DriftCurve | None = None
+    support: Support | None = None
+    sessions: list[SessionPair] = []
+    """A few to read; ten thousand would make the page heavy."""
+
+    @field_validator("headline")
+    @classmethod
+    def _withhold(cls, headline: Estimate) -> Estimate:
+        return headline.withheld() if headline.verdict == "not identified" else headline
+
+
+class BehaviorPolicy(_Record):
+    """A logged policy, and the on-policy check: what the model says about it from the logs of all."""
+
+    name: str
+    sessions: int
+    mean_return: float
+    interval: Interval | None = None
+    predicted: Number = None
+    predicted_error: Number = None
+    """Standard error of ``predicted``."""
+
+
+class CalibrationBin(_Record):
+    """Turns of similar predicted termination probability."""
+
+    predicted: float
+    observed: float
+    count: int
+
+
+class ModelQuality(_Record):
+    """One-step and k-step quality of the world model on held-out sessions."""
+
+    energy_score: Number = None
+    cosine: Number = None
+    """Cosine of generated and true next latent."""
+    variance_ratio: Number = None
+    """Variance of generated over that of true latents."""
+    condition_effect: Number = None
+    """Unconditional minus conditional energy score; near 0 the model ignores its condition."""
+    reward_rmse: Number = None
+    termination: list[CalibrationBin] = []
+    k_step_drift: Series = []
+    """Energy score after 1, 2, … imagined steps."""
+    other: Mapping = {}
+
+
+class Ranking(_Record):
+    """How well one estimator (or ``headline``) orders the policies, measured against the truth."""
+
+    estimator: str
+    policies: int
+    spearman: Number = None
+    """None when all estimates are equal."""
+    mae_share: Number = None
+    """Mean absolute error over the range of the true values."""
+    regret_at_1: Number = None
+    """True value of the best policy minus that of the policy ranked first, over the same range."""
+
+
+class EvaluationReport(_Record):
+    """``result.json``."""
+
+    schema_version: Literal["1"] = SCHEMA_VERSION
+    title: str
+    dataset: str
+    created: AwareDatetime
+    seed: int
+    gamma: float = Field(ge=0, le=1)
+    horizon: int = Field(gt=0)
+    reward_range: tuple[float, float] | None = None
+    """Lowest and highest reward of a turn."""
+    policies: list[PolicyResult]
+    behavior: list[BehaviorPolicy] = []
+    logged_drift: DriftCurve | None = None
+    """The same distances for held-out logged sessions: the level to compare with."""
+    model: ModelQuality | None = None
+    ranking: list[Ranking] = []
+    data_card: Mapping = {}
+    configuration: Mapping = {}
+    versions: dict[str, str] = {}
+    commands: list[str] = []
+    """What to type to get this report again."""
+
+    @property
+    def logged_mean(self) -> float | None:
+        """Mean return of all logged sessions."""
+        total = sum(policy.sessions for policy in self.behavior)
+        return sum(p.mean_return * p.sessions for p in self.behavior) / total if total else None
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of ``result.json``."""
+    schema = EvaluationReport.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
