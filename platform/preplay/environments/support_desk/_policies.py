@@ -1,0 +1,103 @@
+"""Stochastic policies over replies, with exact log-probabilities of every text."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from preplay.environments.support_desk import _rules as rules
+from preplay.environments.support_desk._agent_texts import REPLIES, REPLY_COUNTS, reply_intent
+from preplay.environments.support_desk._config import INTENTS
+from preplay.environments.support_desk._cues import Cues, read_cues
+from preplay.policies import ActionBatch, AgentState
+
+_LOG_COUNTS = np.log(REPLY_COUNTS)
+
+
+class DeskPolicy:
+    """A softened rule over cues: ``(1 - softness) * rule + softness / 8`` over intents, then any reply.
+
+    Args:
+        name: Name in reports.
+        rule: Weights over intents (summing to 1) given the cues that the texts of a state hold.
+        softness: Share of uniform choice, in (0, 1]; keeps every log-probability finite.
+        reads: Earlier turns it looks at.
+        counts_turns: Whether it also knows the turn number.
+    """
+
+    deterministic = False
+
+    def __init__(
+        self,
+        name: str,
+        rule: Callable[[Cues], rules.Weights],
+        softness: float = 0.06,
+        reads: int = 2,
+        counts_turns: bool = False,
+    ):
+        self.name, self.reads = name, reads
+        self._rule, self._softness, self._counts_turns = rule, softness, counts_turns
+        self._row_of: dict[Cues, int] = {}
+        self._probabilities = np.empty((0, INTENTS))
+
+    def intent_probabilities(self, states: Sequence[AgentState]) -> np.ndarray:
+        """Probability of each intent, float64 [B, 8]."""
+        cues = [read_cues(state, self.reads, self._counts_turns) for state in states]
+        if missing := {c for c in cues if c not in self._row_of}:
+            self._learn(sorted(missing))
+        return self._probabilities[[self._row_of[c] for c in cues]]
+
+    def act(self, states: Sequence[AgentState], rng: np.random.Generator) -> ActionBatch:
+        """One reply per state, from two draws per state."""
+        draws = rng.random((len(states), 2))
+        probabilities = self.intent_probabilities(states)
+        cumulative = probabilities.cumsum(axis=1)[:, :-1]
+        intents = (draws[:, :1] >= cumulative).sum(axis=1)
+        variants = (draws[:, 1] * REPLY_COUNTS[intents]).astype(np.int64)
+        actions = [REPLIES[i][v] for i, v in zip(intents.tolist(), variants.tolist(), strict=True)]
+        chosen = probabilities[np.arange(len(states)), intents]
+        return ActionBatch(actions, np.log(chosen) - _LOG_COUNTS[intents])
+
+    def log_prob(self, states: Sequence[AgentState], actions: Sequence[str]) -> np.ndarray:
+        """``log p(intent | state) - log(number of its replies)``; -inf for a text it never says."""
+        intents = np.array([reply_intent(action) for action in actions], dtype=np.int64)
+        chosen = self.intent_probabilities(states)[np.arange(len(states)), intents]
+        return np.where(intents < 0, -np.inf, np.log(chosen) - _LOG_COUNTS[intents])
+
+    def _learn(self, cues: list[Cues]) -> None:
+        rows = np.full((len(cues), INTENTS), self._softness / INTENTS)
+        for row, cue in zip(rows, cues, strict=True):
+            self._row_of[cue] = len(self._row_of)
+            for intent, weight in self._rule(cue).items():
+                row[intent] += (1 - self._softness) * weight
+        self._probabilities = np.concatenate([self._probabilities, rows])
+
+
+def behaviour_policies() -> dict[str, DeskPolicy]:
+    """The two policies that write the logs; every intent keeps at least 4 % in every state."""
+    return _named(
+        DeskPolicy("apprentice", rules.apprentice, softness=0.40),
+        DeskPolicy("by_the_book", rules.by_the_book, softness=0.36, reads=1),
+    )
+
+
+def target_policies() -> dict[str, DeskPolicy]:
+    """The policies whose value is asked for; none of them wrote a log."""
+    return _named(
+        DeskPolicy("expert", rules.expert, softness=0.03),
+        DeskPolicy("adaptive", rules.adaptive),
+        DeskPolicy("diagnose_first", rules.diagnose_first, reads=1),
+        DeskPolicy("remedy_rusher", rules.remedy_rusher),
+        DeskPolicy("empathic", rules.empathic),
+        DeskPolicy("cautious_closer", rules.cautious_closer, reads=1),
+        DeskPolicy("pushy_upseller", rules.pushy_upseller),
+        DeskPolicy("refunder", rules.refunder, reads=1),
+        DeskPolicy("fast_fixer", rules.fast_fixer, reads=1),
+        DeskPolicy("escalator", rules.escalator, reads=1),
+        DeskPolicy("scripted_loop", rules.scripted_loop, reads=0, counts_turns=True),
+        DeskPolicy("impatient_closer", rules.impatient_closer, reads=1),
+        DeskPolicy("random", rules.random_agent, softness=1.0, reads=0),
+    )
+
+
+def _named(*policies: DeskPolicy) -> dict[str, DeskPolicy]:
+    return {policy.name: policy for policy in policies}
