@@ -33,7 +33,7 @@ IMAGINED = [
     ),
     Turn(
         observation="The second one blinks orange. I already restarted it twice, this is getting annoying.",
-        action="Thank you, that helps: an orange light means the line is unstable. Please open 192.168.1.1 and "
+        action="That helps, thank you: means that the line is unstable. Please open 192.168.1.1 and "
         "press 'Update firmware'. It takes about three minutes.",
         reward=-0.02,
         terminated_prob=0.08,

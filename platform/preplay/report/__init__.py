@@ -1,5 +1,7 @@
 """What an evaluation found, for people: ``result.json``, one self-contained page, a table and a sentence."""
 
+from preplay.report._files import read_report, write_report
+from preplay.report._html import render_html
 from preplay.report._schema import (
     SCHEMA_VERSION,
     BehaviorPolicy,
@@ -18,6 +20,8 @@ from preplay.report._schema import (
     Verdict,
     json_schema,
 )
+from preplay.report._summary import summary_sentence
+from preplay.report._table import compare_table
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -35,5 +39,10 @@ __all__ = [
     "Truth",
     "Turn",
     "Verdict",
+    "compare_table",
     "json_schema",
+    "read_report",
+    "render_html",
+    "summary_sentence",
+    "write_report",
 ]

@@ -1,7 +1,7 @@
 """The result of an evaluation, as written to ``result.json``: versioned, with a JSON schema.
 
 Values and rewards are in the unit of the logged rewards; a value is the expected discounted return of a
-session. Distances are in units of the typical nearest-neighbour distance between logged latents (1 = typical).
+session. Distances are in units of the typical nearest-neighbour distance between logged latents.
 """
 
 from typing import Any, Literal

@@ -1,0 +1,106 @@
+"""The page: Jinja templates filled from the report alone, everything inline, nothing loaded from anywhere."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from preplay.report import _numbers, _plots
+from preplay.report._schema import BehaviorPolicy, EvaluationReport, PolicyResult
+from preplay.report._summary import ranked, summary_sentences
+
+_LONG = 600
+"""Characters of a text that are shown before the rest folds away."""
+
+
+def render_html(report: EvaluationReport) -> str:
+    """One self-contained page. Texts from logs are escaped everywhere, in the embedded data too."""
+    script = _asset("viewer.js")
+    fmt = _numbers.format_for(report)
+    policies = ranked(report)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            policies=policies,
+            sentences=summary_sentences(report),
+            fmt=fmt,
+            forest=_plots.forest_axis(report),
+            check=_plots.check_axis(report),
+            estimators=_estimator_ids(policies),
+            ranking=_by_estimator(report.ranking),
+            tops=_tops(report),
+            style=Markup(_asset("style.css")),
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            data=_inert(report.model_dump_json()),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("preplay.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "plain": _numbers.plain,
+        "share": _numbers.share,
+        "last": _plots.last_of,
+        "agreement": _agreement,
+        "by_estimator": _by_estimator,
+    }
+    environment.globals |= {"spark_path": _plots.spark_path, "long": _LONG}
+    return environment
+
+
+def _asset(name: str) -> str:
+    return files("preplay.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _inert(data: str) -> Markup:
+    """JSON that cannot end its script element: <, > and & occur only inside JSON strings."""
+    for character in "<>&":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    return Markup(data)
+
+
+def _by_estimator(rows: Sequence[Any]) -> dict[str, Any]:
+    return {row.estimator: row for row in rows}
+
+
+def _estimator_ids(policies: Sequence[PolicyResult]) -> list[str]:
+    """Every estimator id once, in the order of first appearance."""
+    return list(dict.fromkeys(e.estimator for policy in policies for e in policy.estimates))
+
+
+def _tops(report: EvaluationReport) -> dict[str, float]:
+    """Common top of each column of small plots, and of the distance bars in the sessions."""
+    curves = [c for c in [report.logged_drift, *(p.drift for p in report.policies)] if c]
+    turns = [t for p in report.policies for pair in p.sessions for t in pair.imagined]
+    return {
+        "snap": _plots.top_of(c.snap_distance for c in curves),
+        "support": _plots.top_of(c.support_distance for c in curves),
+        "ess": _plots.top_of(p.support.ess_per_step for p in report.policies if p.support),
+        "turn": max(2.0, _plots.top_of([[t.snap_distance for t in turns]])),
+    }
+
+
+def _agreement(behavior: BehaviorPolicy) -> bool | None:
+    """Whether the model's prediction (± 2 standard errors) meets the interval of the logged mean."""
+    if behavior.predicted is None or behavior.interval is None:
+        return None
+    room = 2 * (behavior.predicted_error or 0.0)
+    above = behavior.interval.low is None or behavior.predicted + room >= behavior.interval.low
+    below = behavior.interval.high is None or behavior.predicted - room <= behavior.interval.high
+    return above and below

@@ -1,0 +1,87 @@
+"""Geometry of the page's plots; the templates draw them as SVG that scales and follows the colour scheme."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from preplay.report._schema import EvaluationReport
+
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+SPARK_WIDTH, SPARK_HEIGHT = 100.0, 40.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A horizontal axis whose positions are percentages of its width."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    decimals: int
+
+    def at(self, value: float | None, unbounded: float = 0.0) -> float:
+        """Position of a value, kept on the axis; ``unbounded`` for None."""
+        if value is None:
+            return unbounded
+        return round(min(100.0, max(0.0, 100 * (value - self.low) / (self.high - self.low))), 2)
+
+
+def axis_for(values: Iterable[float | None], most_ticks: int = 6) -> Axis:
+    """An axis with a little room at both ends and ticks at round numbers."""
+    numbers = [value for value in values if value is not None] or [0.0, 1.0]
+    low, high = min(numbers), max(numbers)
+    room = 0.06 * (high - low) or 0.5 * abs(low) or 0.5
+    low, high = low - room, high + room
+    step = _round_step((high - low) / most_ticks)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    decimals = next(d for d in range(12) if math.isclose(round(step, d), step))
+    return Axis(low, high, tuple(step * i for i in range(first, last + 1)), decimals)
+
+
+def _round_step(step: float) -> float:
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(factor * power for factor in _STEPS if factor * power >= step * (1 - 1e-9))
+
+
+def forest_axis(report: EvaluationReport) -> Axis:
+    """Covers each interval, truth and logged mean that the forest plot shows."""
+    values: list[float | None] = [report.logged_mean]
+    for policy in report.policies:
+        values += [policy.headline.value, policy.truth.value if policy.truth else None]
+        if policy.headline.interval:
+            values += [policy.headline.interval.low, policy.headline.interval.high]
+    return axis_for(values)
+
+
+def check_axis(report: EvaluationReport) -> Axis:
+    """Covers the logged means, their intervals and the model's predictions."""
+    values: list[float | None] = []
+    for policy in report.behavior:
+        values += [policy.mean_return, policy.predicted]
+        if policy.interval:
+            values += [policy.interval.low, policy.interval.high]
+    return axis_for(values)
+
+
+def spark_path(series: Sequence[float | None], top: float, length: int) -> str:
+    """SVG path of a series over ``length`` turns with 0 at the bottom; it breaks where a value is missing."""
+    parts, pen = [], "M"
+    for i, value in enumerate(series):
+        if value is None:
+            pen = "M"
+            continue
+        x = SPARK_WIDTH * i / max(1, length - 1)
+        y = SPARK_HEIGHT * (1 - 0.95 * min(1.0, value / top))
+        parts.append(f"{pen}{x:.1f} {y:.1f}")
+        pen = "L"
+    return "".join(parts)
+
+
+def top_of(many: Iterable[Sequence[float | None]]) -> float:
+    """The largest value of many series, the common top of their plots."""
+    return max((v for series in many for v in series if v is not None), default=1.0) or 1.0
+
+
+def last_of(series: Sequence[float | None]) -> float | None:
+    """The last known value."""
+    return next((value for value in reversed(series) if value is not None), None)

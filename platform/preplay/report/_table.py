@@ -1,0 +1,48 @@
+"""The result as a table for the terminal."""
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from preplay.report._numbers import UNKNOWN, ValueFormat, format_for
+from preplay.report._schema import EvaluationReport, PolicyResult
+from preplay.report._summary import ranked
+
+_STYLE = {"estimate": "green", "bounds only": "yellow", "not identified": "red"}
+
+
+def compare_table(report: EvaluationReport) -> Table:
+    """One row per policy, best first; the truth and the error when the truth is known. Fits 80 columns."""
+    fmt, with_truth = format_for(report), any(policy.truth for policy in report.policies)
+    table = Table(title=Text(report.title), caption=_caption(report, fmt), box=box.SIMPLE_HEAD)
+    table.add_column("policy", overflow="fold")
+    for title in ["value", "interval"] + ["truth", "error"] * with_truth:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for policy in ranked(report):
+        table.add_row(*_row(policy, fmt, with_truth))
+    return table
+
+
+def _row(policy: PolicyResult, fmt: ValueFormat, with_truth: bool) -> list[Text]:
+    """Cells are ``Text``, so that names with square brackets are not read as markup."""
+    headline = policy.headline
+    value = headline.value if headline.verdict == "estimate" else None
+    cells = [policy.name, fmt.value(value), fmt.interval(headline.interval)]
+    if with_truth:
+        cells += _truth_cells(policy, value, fmt)
+    return [*map(Text, cells), Text(headline.verdict, style=_STYLE[headline.verdict])]
+
+
+def _truth_cells(policy: PolicyResult, value: float | None, fmt: ValueFormat) -> list[str]:
+    if policy.truth is None:
+        return [UNKNOWN, UNKNOWN]
+    error = None if value is None else value - policy.truth.value
+    return [fmt.value(policy.truth.value), fmt.difference(error)]
+
+
+def _caption(report: EvaluationReport, fmt: ValueFormat) -> Text:
+    names = dict.fromkeys(policy.headline.estimator for policy in report.policies)
+    logged = report.logged_mean
+    earned = "" if logged is None else f"; the logged sessions earned {fmt.value(logged)} on average"
+    return Text(f"by {', '.join(names)}{earned}")
