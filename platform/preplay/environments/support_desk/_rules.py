@@ -57,8 +57,12 @@ def fast_fixer(cues: Cues) -> Weights:
 
 
 def remedy_rusher(cues: Cues) -> Weights:
-    """Goes for the remedy that the complaint suggests, without a diagnosis."""
-    return {_CLOSE: 1.0} if cues.stage == SOLVED else _remedy(cues)
+    """Goes for the remedy that the complaint suggests; checks only what did not work."""
+    if cues.stage == SOLVED:
+        return {_CLOSE: 1.0}
+    if cues.stage == 1 and cues.last in ANY_REMEDY:
+        return _blend({_DIAGNOSE: 0.5}, 0.5, _remedy(cues))
+    return _blend({_ASK: 0.7}, 0.3, _remedy(cues)) if cues.stage in (0, UNKNOWN) else _remedy(cues)
 
 
 def empathic(cues: Cues) -> Weights:
@@ -66,7 +70,7 @@ def empathic(cues: Cues) -> Weights:
     if cues.stage == SOLVED:
         return {_CLOSE: 0.7, _EMPATHISE: 0.3}
     if cues.last != _EMPATHISE or cues.mood in (0, 1):
-        return {_EMPATHISE: 0.7} | _scaled(_by_stage(cues), 0.3)
+        return _blend({_EMPATHISE: 0.7}, 0.3, _by_stage(cues))
     return _by_stage(cues)
 
 
@@ -74,37 +78,41 @@ def pushy_upseller(cues: Cues) -> Weights:
     """Sells at every occasion."""
     if cues.stage == SOLVED:
         return {_UPSELL: 0.8, _CLOSE: 0.2}
-    return {_UPSELL: 0.35} | _scaled(_by_stage(cues), 0.65)
+    return _blend({_UPSELL: 0.35}, 0.65, _by_stage(cues))
 
 
 def escalator(cues: Cues) -> Weights:
     """Asks once, then hands over to specialists."""
     if cues.stage == SOLVED:
         return {_CLOSE: 1.0}
-    return {_ASK: 0.8, _ESCALATE: 0.2} if cues.stage in (0, UNKNOWN) else {_ESCALATE: 0.75, _DIAGNOSE: 0.25}
+    if cues.stage in (0, UNKNOWN):
+        return {_ASK: 0.8, _ESCALATE: 0.2}
+    return _remedy(cues) if cues.failed else {_ESCALATE: 0.6, _DIAGNOSE: 0.4}
 
 
 def refunder(cues: Cues) -> Weights:
     """Pays the customer off; looks further only when the refund was the wrong thing."""
     if cues.stage == SOLVED:
         return {_CLOSE: 1.0}
-    return _by_stage(cues) if cues.failed else {_REFUND: 0.7, _ASK: 0.3}
+    if cues.failed or cues.last == _REFUND:
+        return _by_stage(cues)
+    return _blend({_REFUND: 0.5}, 0.5, _by_stage(cues))
 
 
 def cautious_closer(cues: Cues) -> Weights:
     """Checks everything twice before it acts or closes."""
     if cues.stage == SOLVED:
-        return {_CLOSE: 0.35, _DIAGNOSE: 0.35, _ASK: 0.3}
+        return {_CLOSE: 0.4, _DIAGNOSE: 0.3, _ASK: 0.3}
     if cues.stage == 2:
-        return {_DIAGNOSE: 0.4} | _scaled(_remedy(cues), 0.6)
-    return {_ASK: 0.5, _DIAGNOSE: 0.5}
+        return _blend({_DIAGNOSE: 0.3}, 0.7, _remedy(cues))
+    return {_ASK: 0.25, _DIAGNOSE: 0.75} if cues.stage == 1 else {_ASK: 0.75, _DIAGNOSE: 0.25}
 
 
 def impatient_closer(cues: Cues) -> Weights:
     """Tries something once and closes the case."""
     if cues.stage in (0, UNKNOWN):
-        return {_ASK: 0.5} | _scaled(_remedy(cues), 0.3) | {_CLOSE: 0.2}
-    return {_CLOSE: 1.0} if cues.stage == SOLVED else {_CLOSE: 0.45} | _scaled(_remedy(cues), 0.55)
+        return _blend({_ASK: 0.5, _CLOSE: 0.2}, 0.3, _remedy(cues))
+    return {_CLOSE: 1.0} if cues.stage == SOLVED else _blend({_CLOSE: 0.4}, 0.6, _remedy(cues))
 
 
 def adaptive(cues: Cues) -> Weights:
@@ -112,7 +120,7 @@ def adaptive(cues: Cues) -> Weights:
     if cues.mood == 0:
         return {_EMPATHISE: 0.9, _REFUND: 0.1}
     if cues.mood == 1 and cues.last != _EMPATHISE:
-        return {_EMPATHISE: 0.6} | _scaled(_by_stage(cues), 0.4)
+        return _blend({_EMPATHISE: 0.6}, 0.4, _by_stage(cues))
     if cues.stage == SOLVED and cues.mood == 3 and not cues.sold:
         return {_UPSELL: 0.7, _CLOSE: 0.3}
     return _by_stage(cues)
@@ -134,7 +142,7 @@ def apprentice(cues: Cues) -> Weights:
     if cues.stage == SOLVED:
         return {_CLOSE: 0.6, _UPSELL: 0.4}
     if cues.mood in (0, 1):
-        return {_EMPATHISE: 0.5} | _scaled(_by_stage(cues), 0.5)
+        return _blend({_EMPATHISE: 0.5}, 0.5, _by_stage(cues))
     return _by_stage(cues)
 
 
@@ -143,11 +151,12 @@ def by_the_book(cues: Cues) -> Weights:
     if cues.stage == SOLVED:
         return {_CLOSE: 0.8, _DIAGNOSE: 0.2}
     if cues.stage in (0, UNKNOWN):
-        return {_ASK: 0.6, _DIAGNOSE: 0.2} | _scaled(_remedy(cues), 0.2)
+        return _blend({_ASK: 0.6, _DIAGNOSE: 0.2}, 0.2, _remedy(cues))
     if cues.stage == 1:
-        return {_DIAGNOSE: 0.5} | _scaled(_remedy(cues), 0.5)
-    return {_ESCALATE: 0.1, _DIAGNOSE: 0.1} | _scaled(_remedy(cues), 0.8)
+        return _blend({_DIAGNOSE: 0.5}, 0.5, _remedy(cues))
+    return _blend({_ESCALATE: 0.1, _DIAGNOSE: 0.1}, 0.8, _remedy(cues))
 
 
-def _scaled(weights: Weights, factor: float) -> dict[Intent, float]:
-    return {intent: weight * factor for intent, weight in weights.items()}
+def _blend(weights: Weights, share: float, rest: Weights) -> dict[Intent, float]:
+    """``weights`` plus ``share`` of ``rest``; an intent in both gets the sum."""
+    return {intent: weights.get(intent, 0.0) + share * rest.get(intent, 0.0) for intent in (*weights, *rest)}

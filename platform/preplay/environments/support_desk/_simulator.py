@@ -13,7 +13,7 @@ from preplay.environments.support_desk._config import DeskConfig, Event, Intent
 from preplay.environments.support_desk._customer_texts import TEXT_DRAWS, render
 from preplay.environments.support_desk._dynamics import START_DRAWS, STEP_DRAWS, DeskTurn, start, step
 from preplay.errors import PreplayError
-from preplay.logs._schema import TURN_SCHEMA
+from preplay.logs import TURN_SCHEMA
 from preplay.policies import AgentState, Policy
 from preplay.seeding import numpy_rng
 
