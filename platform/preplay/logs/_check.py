@@ -1,0 +1,268 @@
+"""One raw turn checked field by field: typed values, or the first field that is wrong and why."""
+
+import datetime as dt
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from preplay.logs._records import Quarantined, RawTurn, canonical_json, excerpt
+
+STEP_SCHEMA = pa.schema(
+    [
+        pa.field("session_id", pa.string(), nullable=False),
+        pa.field("order", pa.int64()),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("lost", pa.bool_(), nullable=False),
+        pa.field("policy", pa.string(), nullable=False),
+        pa.field("task", pa.string()),
+        pa.field("state", pa.string(), nullable=False),
+        pa.field("next_state", pa.string()),
+        pa.field("whole_state", pa.bool_(), nullable=False),
+        pa.field("action", pa.string(), nullable=False),
+        pa.field("proposed_action", pa.string()),
+        pa.field("reward", pa.float64()),
+        pa.field("terminated", pa.bool_()),
+        pa.field("truncated", pa.bool_()),
+        pa.field("behavior_logprob", pa.float64()),
+        pa.field("tokens", pa.int64()),
+        pa.field("cost", pa.float64()),
+        pa.field("latency_s", pa.float64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("extras", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("record_hash", pa.string(), nullable=False),
+    ]
+)
+"""A checked step before sessions are assembled.
+
+``order`` is the logged turn number, ``seq`` the order of arrival in ``file``, ``lost`` marks the place of a
+turn that was quarantined, ``whole_state`` says that state and next_state may carry the whole history.
+"""
+
+_LOGPROB_ROUNDING = 1e-6
+_TRUE, _FALSE = {"true", "1", "yes", "t"}, {"false", "0", "no", "f", ""}
+_EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+
+Step = dict[str, Any]
+
+
+class FieldError(ValueError):
+    """A field of a raw turn that cannot be used."""
+
+    def __init__(self, field: str, reason: str):
+        super().__init__(field, reason)
+        self.field, self.reason = field, reason
+
+
+def check_turn(
+    raw: RawTurn, file: str, seq: int, notes: Counter[str]
+) -> tuple[Step | None, Quarantined | None]:
+    """Check and convert one raw turn; ``notes`` counts what was accepted only with a remark.
+
+    A turn that fails is quarantined; where its session is known, the step marks the place it leaves empty.
+    """
+    place = {"file": file, "seq": seq, "source": raw.source, "record_hash": raw.record_hash}
+    try:
+        return place | _step(raw, notes), None
+    except FieldError as error:
+        field, reason = error.field, error.reason
+    except RecursionError:
+        field, reason = "record", "nested too deeply"
+    shown = excerpt(f"{raw.session_id!r}: {raw.values!r}")
+    return _lost(raw, place), Quarantined(raw.source, field, reason, shown)
+
+
+def _lost(raw: RawTurn, place: Step) -> Step | None:
+    try:
+        session_id = _session_id(raw.session_id, Counter())
+    except FieldError:
+        return None
+    try:
+        order = _order(raw.values.get("turn"))
+    except FieldError:
+        order = None
+    blank = {name: None for name in STEP_SCHEMA.names} | dict.fromkeys(("policy", "state", "action"), "")
+    return (
+        blank
+        | place
+        | {"session_id": session_id, "order": order, "lost": True, "whole_state": False, "extras": "{}"}
+    )
+
+
+def _step(raw: RawTurn, notes: Counter[str]) -> Step:
+    v = raw.values
+    whole = "state" in v or "next_state" in v
+    state, following = ("state", "next_state") if whole else ("observation", "next_observation")
+    return {
+        "session_id": _session_id(raw.session_id, notes),
+        "order": _order(v.get("turn")),
+        "lost": False,
+        "policy": _optional_text(v.get("policy"), notes) or "logged",
+        "task": _optional_text(v.get("task"), notes),
+        "state": _text(state, v.get(state), notes),
+        "next_state": _optional_text(v.get(following), notes),
+        "whole_state": whole,
+        "action": _text("action", v.get("action"), notes),
+        "proposed_action": _optional_text(v.get("proposed_action"), notes),
+        "reward": _reward(v.get("reward"), notes),
+        "terminated": _flag("terminated", v.get("terminated")),
+        "truncated": _flag("truncated", v.get("truncated")),
+        "behavior_logprob": _logprob(v),
+        "tokens": _count("tokens", v.get("tokens")),
+        "cost": _number("cost", v.get("cost")),
+        "latency_s": _number("latency_s", v.get("latency_s")),
+        "timestamp": _timestamp(v.get("timestamp")),
+        "extras": _extras(raw, notes),
+    }
+
+
+def _session_id(value: Any, notes: Counter[str]) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise FieldError("session_id", "missing" if value is None else f"a {type(value).__name__}, not text")
+    text = _clean(str(value), notes)
+    if not text.strip():
+        raise FieldError("session_id", "empty")
+    return text
+
+
+def _order(value: Any) -> int | None:
+    if value is None or value == "":
+        return None
+    number = _parse_number("turn_id", value)
+    if number != int(number) or not 0 <= number < 2**31:
+        raise FieldError("turn_id", f"{value!r} is not a whole number from 0 up")
+    return int(number)
+
+
+def text_of(value: Any) -> str:
+    """Text as it is; anything structured as canonical JSON."""
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _text(field: str, value: Any, notes: Counter[str]) -> str:
+    if value is None:
+        raise FieldError(field, "missing")
+    return _clean(text_of(value), notes)
+
+
+def _optional_text(value: Any, notes: Counter[str]) -> str | None:
+    return None if value is None else _clean(text_of(value), notes)
+
+
+def _clean(text: str, notes: Counter[str]) -> str:
+    """Lone surrogates (halves of a character, left by a careless cut) cannot be stored as UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        notes["half_characters"] += 1
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def _reward(value: Any, notes: Counter[str]) -> float | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        notes["reward_as_boolean"] += 1
+        return float(value)
+    if isinstance(value, str):
+        notes["reward_as_text"] += 1
+    return _number("reward", value)
+
+
+def _parse_number(field: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise FieldError(field, f"a {type(value).__name__}, not a number")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise FieldError(field, f"{str(value)[:40]!r} is not a number") from None
+    if not math.isfinite(number):
+        raise FieldError(field, f"{value!r} is not a finite number")
+    return number
+
+
+def _number(field: str, value: Any) -> float | None:
+    return None if value is None or value == "" else _parse_number(field, value)
+
+
+def _count(field: str, value: Any) -> int | None:
+    number = _number(field, value)
+    if number is None:
+        return None
+    if number != int(number) or not 0 <= number < 2**53:
+        raise FieldError(field, f"{value!r} is not a count")
+    return int(number)
+
+
+def _flag(field: str, value: Any) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value).strip().lower() if isinstance(value, str | int) else "?"
+    if isinstance(value, str) and not text:
+        return None
+    if text in _TRUE | _FALSE:
+        return text in _TRUE
+    raise FieldError(field, f"{str(value)[:40]!r} is neither true nor false")
+
+
+def _logprob(values: dict[str, Any]) -> float | None:
+    logprob = _number("behavior_logprob", values.get("behavior_logprob"))
+    if logprob is not None:
+        if logprob > _LOGPROB_ROUNDING:
+            fix = "a probability belongs into action_prob"
+            raise FieldError("behavior_logprob", f"{logprob} is above 0, no log-probability ({fix})")
+        return min(logprob, 0.0)
+    probability = _number("action_prob", values.get("action_prob"))
+    if probability is None:
+        return None
+    if not 0 < probability <= 1 + _LOGPROB_ROUNDING:
+        raise FieldError("action_prob", f"{probability} is not a probability above 0")
+    return math.log(min(probability, 1.0))
+
+
+def _timestamp(value: Any) -> dt.datetime | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, dt.datetime):
+        return _utc(value)
+    try:
+        if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
+            return _utc(dt.datetime.fromisoformat(value.strip()))
+        seconds = _parse_number("timestamp", value)
+        unit = next((unit for limit, unit in _EPOCH_UNITS if seconds >= limit), 1.0)
+        return dt.datetime.fromtimestamp(seconds / unit, dt.UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        if isinstance(error, FieldError):
+            raise
+        raise FieldError("timestamp", f"{str(value)[:40]!r} is no time") from None
+
+
+def _utc(value: dt.datetime) -> dt.datetime:
+    """Times without a zone are taken as UTC."""
+    return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+
+
+def _extras(raw: RawTurn, notes: Counter[str]) -> str:
+    given = raw.values.get("extras")
+    if given in (None, ""):
+        return _clean(canonical_json(raw.extras), notes)
+    value = _json_or_none(given) if isinstance(given, str) else given
+    if not isinstance(value, dict):
+        raise FieldError("extras", "not a JSON object")
+    if isinstance(given, str) and not raw.extras:
+        return _clean(given, notes)
+    if value.keys() & raw.extras.keys():
+        return _clean(canonical_json({**raw.extras, "extras": value}), notes)
+    return _clean(canonical_json({**value, **raw.extras}), notes)
+
+
+def _json_or_none(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

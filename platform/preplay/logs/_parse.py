@@ -1,0 +1,60 @@
+"""One file (or a range of its lines) read by its reader into checked steps: the unit of parallel work."""
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import zstandard
+
+from preplay.logs._check import Step, check_turn
+from preplay.logs._files import LogFile
+from preplay.logs._records import Quarantined, RawTurn
+from preplay.logs._registry import Item, Reader
+
+_BROKEN_STREAM = (OSError, EOFError, zlib.error, zstandard.ZstdError)
+
+
+@dataclass
+class Parsed:
+    """Checked steps of a file, what was refused, and how records fared that belong to no session."""
+
+    steps: list[Step] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+    records: Counter[str] = field(default_factory=Counter)
+
+
+def parse(reader: Reader, file: LogFile) -> Parsed:
+    """Read a whole file into memory."""
+    parsed = Parsed()
+    for _ in parse_into(reader, file, parsed):
+        pass
+    return parsed
+
+
+def parse_into(reader: Reader, file: LogFile, parsed: Parsed) -> Iterator[None]:
+    """Read a file item by item into ``parsed``, giving way after each so that a caller can empty it."""
+    for seq, item in enumerate(_items(reader, file), file.start):
+        if isinstance(item, RawTurn):
+            step, refused = check_turn(item, file.path, seq, parsed.notes)
+            parsed.steps += [step] if step else []
+            parsed.quarantined += [refused] if refused else []
+            parsed.records["quarantined"] += step is None
+        elif isinstance(item, Quarantined):
+            parsed.quarantined.append(item)
+            parsed.records["quarantined"] += 1
+        else:
+            parsed.records["merged"] += 1
+        yield
+
+
+def _items(reader: Reader, file: LogFile) -> Iterator[Item]:
+    """The reader's items; a stream that breaks off (a cut gzip file) ends in a quarantined rest."""
+    last: Item | None = None
+    try:
+        for last in reader.read(file):
+            yield last
+    except _BROKEN_STREAM as error:
+        after = f" after {last.source}" if last else ""
+        yield Quarantined(file.where(0), "file", f"cannot be read{after} ({error or type(error).__name__})")

@@ -1,0 +1,119 @@
+"""Logs in, turns out: choose a reader per file, parse, assemble the sessions."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from preplay.errors import PreplayError
+from preplay.logs._check import Step
+from preplay.logs._files import LogFile, find_files
+from preplay.logs._notes import explain
+from preplay.logs._parse import parse
+from preplay.logs._records import Quarantined
+from preplay.logs._registry import detect, reader
+from preplay.logs._schema import TURN_SCHEMA
+from preplay.logs._sessions import Assembled, assemble
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """What came out of a set of log files.
+
+    ``records`` counts the input records by what became of them (``read``, ``quarantined``, ``merged`` into
+    another or repeating it); ``notes`` counts what was accepted only with a remark, ``warnings`` says so.
+    """
+
+    turns: pa.Table
+    quarantined: list[Quarantined]
+    formats: dict[str, str]
+    warnings: list[str]
+    records: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+def read_logs(paths: Sequence[str], format: str = "auto") -> ReadResult:
+    """Read log files into turns, sorted by session and turn, in memory.
+
+    Args:
+        paths: Files, folders, globs or fsspec URIs; plain, .gz or .zst.
+        format: A reader's name, or ``auto`` to choose by each file's content.
+
+    Raises:
+        PreplayError: When a path does not exist, a named file is of no known format, or nothing was usable.
+    """
+    chosen, warnings = choose_readers(paths, format)
+    parsed = [parse(reader(name), file) for file, name in chosen]
+    out = assemble_all(step for p in parsed for step in p.steps)
+    quarantined = [q for p in parsed for q in p.quarantined] + out.quarantined
+    notes = sum((p.notes for p in parsed), Counter()) + out.notes
+    records = sum((p.records for p in parsed), Counter()) + out.records
+    if not out.turns:
+        raise nothing_usable(paths, quarantined, warnings)
+    return ReadResult(
+        turns=to_table(out.turns),
+        quarantined=sorted(quarantined, key=lambda q: q.source),
+        formats={file.path: name for file, name in chosen},
+        warnings=warnings + explain(notes, len(quarantined)),
+        records={kind: records[kind] for kind in ("read", "quarantined", "merged")},
+        notes=dict(notes),
+    )
+
+
+def choose_readers(paths: Sequence[str], format: str) -> tuple[list[tuple[LogFile, str]], list[str]]:
+    """The reader's name per file; files found in folders that are no logs are skipped with a warning."""
+    files, named = find_files(paths)
+    if format != "auto":
+        reader(format)
+        return [(file, format) for file in files], []
+    chosen: list[tuple[LogFile, str]] = []
+    skipped: list[tuple[LogFile, str]] = []
+    for file in files:
+        found = detect(file)
+        if found.format:
+            chosen.append((file, found.format))
+        else:
+            skipped.append((file, found.tried() if file.head().strip() else "the file is empty"))
+    unknown = [(f, why) for f, why in skipped if f.path in named and why != "the file is empty"]
+    if unknown or not chosen:
+        file, why = (unknown or skipped)[0]
+        raise PreplayError(
+            why if why == "the file is empty" else f"no reader knows this format. Tried: {why}.",
+            where=file.path,
+            fix="Name the format (--format; `preplay formats` lists them with examples) or convert the file.",
+        )
+    return chosen, [f"skipped {f.path}: {_short(why)}" for f, why in skipped]
+
+
+def _short(why: str) -> str:
+    return why if why == "the file is empty" else "no log format known to any reader"
+
+
+def assemble_all(steps: Iterable[Step]) -> Assembled:
+    """Assemble steps in any order into sessions in the order of their ids."""
+    sessions: dict[str, list[Step]] = {}
+    for step in steps:
+        sessions.setdefault(step["session_id"], []).append(step)
+    out = Assembled()
+    for session_id in sorted(sessions):
+        assemble(session_id, sessions[session_id], out)
+    return out
+
+
+def to_table(turns: list[dict]) -> pa.Table:
+    """Turns as an Arrow table, sorted by session and turn."""
+    table = pa.Table.from_pylist(turns, schema=TURN_SCHEMA)
+    return table.sort_by([("session_id", "ascending"), ("turn", "ascending")])
+
+
+def nothing_usable(paths: Sequence[str], quarantined: list[Quarantined], warnings: list[str]) -> PreplayError:
+    """The error for logs of which no turn could be used, with the most frequent reasons."""
+    reasons = Counter(f"{q.field}: {q.reason}" for q in quarantined).most_common(3)
+    shown = "; ".join(f"{count} x {reason}" for reason, count in reasons) or "; ".join(warnings)
+    first = f" The first is {quarantined[0].source}." if quarantined else ""
+    return PreplayError(
+        f"no usable turn: {len(quarantined)} records were quarantined ({shown}).{first}",
+        where=", ".join(map(str, paths)),
+        fix="Mend the fields named above, or choose another --format.",
+    )

@@ -1,0 +1,86 @@
+"""What a reader hands over: raw turns nobody has checked yet, and the records it could not use."""
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+_EXCERPT = 200
+
+
+@dataclass(slots=True)
+class RawTurn:
+    """One logged decision before any check; every value is whatever the log held.
+
+    ``values`` uses the Turn's field names, with three differences: ``turn`` is the logged position in any
+    numbering (None: order of arrival); ``state``/``next_state`` may stand in place of
+    ``observation``/``next_observation`` and may carry the whole history; ``action_prob`` may stand in
+    place of ``behavior_logprob``. Fields that the log does not have are absent.
+    """
+
+    session_id: Any
+    values: dict[str, Any]
+    source: str
+    record_hash: str
+    extras: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A record, or a part of one, that was not used, and why."""
+
+    source: str
+    field: str
+    reason: str
+    raw: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """The line of ``quarantine.jsonl``."""
+        return {"source": self.source, "field": self.field, "reason": self.reason, "raw": self.raw}
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A record that holds no decision of its own and went into other turns (or only names the file)."""
+
+    source: str
+    into: str
+
+
+def excerpt(raw: Any) -> str:
+    """The beginning of a raw record, safe to print and to store."""
+    if isinstance(raw, bytes):
+        text = raw[:_EXCERPT].decode("utf-8", "backslashreplace")
+    else:
+        text = raw if isinstance(raw, str) else canonical_json(raw)
+        text = text[:_EXCERPT].encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def canonical_json(value: Any) -> str:
+    """Compact JSON with sorted keys: equal values give equal text. NaN and infinity become strings."""
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, TypeError):
+        return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def hash_record(raw: Any) -> str:
+    """SHA-256 of a raw record: of its bytes where it has them, else of its canonical JSON."""
+    data = raw if isinstance(raw, bytes) else canonical_json(raw).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

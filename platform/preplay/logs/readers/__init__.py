@@ -1,0 +1,1 @@
+"""One reader per file; importing a module here registers it."""

@@ -1,0 +1,193 @@
+"""Flat logs: one record per turn, as JSONL, CSV or Parquet; preplay's own turns among them."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from preplay.logs._files import LogFile
+from preplay.logs._json_stream import json_lines, peek_head
+from preplay.logs._records import Quarantined, RawTurn, excerpt, hash_record
+from preplay.logs._registry import Item, Sniff, register
+from preplay.logs.readers._fields import ALIASES, split_fields
+
+csv.field_size_limit(2**31 - 1)
+_FIELDS = "session_id, turn_id, state, action, reward, next_state; optional: " + ", ".join(
+    k for k in ALIASES if k not in {"session_id", "turn", "state", "action", "reward", "next_state"}
+)
+_QUIRKS = (
+    "other column names (episode_id, step, obs, done, propensity …); states that carry the whole history; "
+    "numbers as text; missing next_state; unsorted, repeated and missing turns"
+)
+
+
+def _missing(columns: set[str]) -> list[str]:
+    """Which of the needed fields no column stands for."""
+    needed = (("session_id",), ("state", "observation"), ("action",))
+    return [group[0] for group in needed if not any(set(ALIASES[f]) & columns for f in group)]
+
+
+def _sniff_columns(columns: set[str], what: str) -> Sniff:
+    missing = _missing(columns)
+    if missing:
+        return Sniff(0, f"{what} without {', '.join(missing)}")
+    return Sniff(0.8 if set(ALIASES["reward"]) & columns else 0.6, f"{what} with session, state and action")
+
+
+def _raw_turn(record: dict[str, Any], source: str, raw: bytes | dict[str, Any]) -> RawTurn:
+    values, left = split_fields(record)
+    session_id = values.pop("session_id", None)
+    if "record_hash" in left and "source" in left and "observation" in values:  # preplay's own export
+        source, digest = str(left.pop("source")), str(left.pop("record_hash"))
+        return RawTurn(session_id, values, source, digest, left)
+    return RawTurn(session_id, values, source, hash_record(raw), left)
+
+
+@register
+class TurnsJsonl:
+    """One JSON object per line."""
+
+    name = "turns-jsonl"
+    description = "One JSON object per turn and line"
+    example = (
+        '{"session_id": "s1", "turn_id": 0, "state": "Hello", "action": "Hi, how can I help?", '
+        '"reward": 0.0, "next_state": "My order is late"}'
+    )
+    fields = _FIELDS
+    quirks = _QUIRKS
+    splittable = True
+
+    def sniff(self, path: str, head: bytes) -> Sniff:
+        peek = peek_head(head)
+        if peek.kind != "jsonl":
+            return Sniff(0, f"not JSON lines ({peek.kind})")
+        return _sniff_columns(set(peek.first), "JSON lines")
+
+    def read(self, file: LogFile) -> Iterator[Item]:
+        for record in json_lines(file):
+            if isinstance(record, Quarantined):
+                yield record
+            else:
+                yield _raw_turn(record.value, file.where(record.line), record.raw)
+
+
+@register
+class TurnsCsv:
+    """A CSV or TSV table with a header line."""
+
+    name = "turns-csv"
+    description = "One CSV or TSV row per turn, with a header"
+    example = "session_id,turn_id,state,action,reward,next_state\ns1,0,Hello,Hi,0.0,My order is late"
+    fields = _FIELDS
+    quirks = _QUIRKS + "; line breaks inside quotes; empty cells are missing values"
+    splittable = False
+
+    def sniff(self, path: str, head: bytes) -> Sniff:
+        peek = peek_head(head)
+        if peek.kind != "text":
+            return Sniff(0, f"not a table ({peek.kind})")
+        header = peek.text.lstrip().split("\n", 1)[0].strip()
+        return _sniff_columns(set(next(csv.reader([header], delimiter=_delimiter(header)), [])), "a table")
+
+    def read(self, file: LogFile) -> Iterator[Item]:
+        with file.open() as stream:
+            lines = _Lines(stream)
+            header = next(lines, "").strip()
+            columns = next(csv.reader([header], delimiter=_delimiter(header)), [])
+            lines.taken()
+            rows = csv.reader(lines, delimiter=_delimiter(header), strict=True)
+            while True:
+                first = lines.number + 1
+                try:
+                    row = next(rows, None)
+                except (csv.Error, UnicodeDecodeError) as error:
+                    yield Quarantined(
+                        file.where(first), "record", f"not a CSV row ({error})", excerpt(lines.taken())
+                    )
+                    continue
+                raw = lines.taken()
+                if row is None:
+                    return
+                if row:
+                    yield _csv_turn(columns, row, file.where(first), raw)
+
+
+def _csv_turn(columns: list[str], row: list[str], source: str, raw: bytes) -> Item:
+    if len(row) != len(columns):
+        reason = f"{len(row)} cells under {len(columns)} columns"
+        return Quarantined(source, "record", reason, excerpt(raw))
+    turn = _raw_turn({c: cell for c, cell in zip(columns, row, strict=True) if cell != ""}, source, raw)
+    turn.values["reward"] = _as_number(turn.values.get("reward"))
+    return turn
+
+
+def _as_number(cell: Any) -> Any:
+    """A cell's number, since every cell of a table is text; what is no number stays for the check to refuse."""
+    try:
+        return None if cell is None else float(cell)
+    except ValueError:
+        return cell
+
+
+def _delimiter(header: str) -> str:
+    return max(",\t;", key=header.count)
+
+
+class _Lines:
+    """Decoded lines that remember their number and what was taken since the last row."""
+
+    def __init__(self, stream: Any):
+        self._stream, self._taken, self.number = stream, io.BytesIO(), 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        data = next(self._stream)
+        self.number += 1
+        self._taken.write(data)
+        return data.decode("utf-8")
+
+    def taken(self) -> bytes:
+        """The raw bytes since the last call."""
+        data, self._taken = self._taken.getvalue(), io.BytesIO()
+        return data
+
+
+@register
+class TurnsParquet:
+    """A Parquet table."""
+
+    name = "turns-parquet"
+    description = "One Parquet row per turn"
+    example = "columns session_id, turn_id, state, action, reward, next_state"
+    fields = _FIELDS
+    quirks = _QUIRKS
+    splittable = False
+
+    def sniff(self, path: str, head: bytes) -> Sniff:
+        if not head.startswith(b"PAR1"):
+            return Sniff(0, "no Parquet file")
+        try:
+            with LogFile(path).open() as stream:
+                columns = set(pq.read_schema(stream).names)
+        except (pa.ArrowInvalid, OSError) as error:
+            return Sniff(0.1, f"a damaged Parquet file ({str(error).splitlines()[0]})")
+        return _sniff_columns(columns, "a Parquet file")
+
+    def read(self, file: LogFile) -> Iterator[Item]:
+        row_number = 0
+        try:
+            with file.open() as stream:
+                for batch in pq.ParquetFile(stream).iter_batches(batch_size=1024):
+                    for row in batch.to_pylist():
+                        row_number += 1
+                        yield _raw_turn(
+                            {k: v for k, v in row.items() if v is not None}, file.where(row_number), row
+                        )
+        except (pa.ArrowInvalid, OSError) as error:
+            reason = f"damaged from here on ({str(error).splitlines()[0]})"
+            yield Quarantined(file.where(row_number + 1), "file", reason)
