@@ -1,5 +1,36 @@
-"""World models learned from logs."""
+"""World models learned from logs: latent dynamics, reward and termination, decoding by retrieval."""
 
+from preplay.world_model._config import FeatureConfig, OptimiserConfig, WorldModelConfig
+from preplay.world_model._data import TurnArrays, turn_arrays
+from preplay.world_model._fidelity import Fidelity, measure_fidelity
+from preplay.world_model._model import (
+    ConditionTable,
+    LatentWorldModel,
+    load_world_model,
+    save_world_model,
+    world_model_encoder,
+)
 from preplay.world_model._protocol import Dynamics, Transition, WorldModel, WorldState, draw_noise
+from preplay.world_model._train import TrainedModel, train_world_model
 
-__all__ = ["Dynamics", "Transition", "WorldModel", "WorldState", "draw_noise"]
+__all__ = [
+    "ConditionTable",
+    "Dynamics",
+    "FeatureConfig",
+    "Fidelity",
+    "LatentWorldModel",
+    "OptimiserConfig",
+    "TrainedModel",
+    "Transition",
+    "TurnArrays",
+    "WorldModel",
+    "WorldModelConfig",
+    "WorldState",
+    "draw_noise",
+    "load_world_model",
+    "measure_fidelity",
+    "save_world_model",
+    "train_world_model",
+    "turn_arrays",
+    "world_model_encoder",
+]

@@ -1,0 +1,187 @@
+"""The four dynamics: diffusion, rectified flow, gaussian and nearest neighbours, behind one protocol.
+
+B rows, W window, F features per turn, L latent size. Latents are standardised by the caller.
+"""
+
+import math
+
+import torch
+from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
+from diffusers.schedulers.scheduling_dpmsolver_multistep import DPMSolverMultistepScheduler
+from diffusers.schedulers.scheduling_flow_match_heun_discrete import FlowMatchHeunDiscreteScheduler
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from preplay.world_model._config import WorldModelConfig
+from preplay.world_model._denoiser import Denoiser
+from preplay.world_model._memory import MEMORIES
+
+TRAIN_TIMESTEPS = 1000
+
+
+class _Generative(nn.Module):
+    """What diffusion and flow share: the denoiser, condition dropout and guidance."""
+
+    def __init__(self, latent: int, features: int, config: WorldModelConfig):
+        super().__init__()
+        self.config, self.noise_dim = config, latent
+        self.denoiser = Denoiser(latent, features, config)
+
+    def loss(self, condition: Tensor, latent: Tensor, generator: torch.Generator) -> Tensor:
+        """Mean squared error of the predicted velocity over ``noise_draws`` noisy copies of each row."""
+        draws = self.config.noise_draws
+        drop = torch.rand(len(latent), generator=generator) < self.config.condition_dropout
+        encoded = self.denoiser.encode(condition, drop.to(latent.device)).repeat(draws, 1)
+        latent = latent.repeat(draws, 1)
+        noise = torch.randn(latent.shape, generator=generator).to(latent.device)
+        uniform = torch.rand(len(latent), generator=generator).to(latent.device)
+        noisy, level, velocity = self._corrupt(latent, noise, uniform)
+        return F.mse_loss(self.denoiser(noisy, level, encoded), velocity)
+
+    def step(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Next latent float32 [B, L] from condition float32 [B, W, F] and noise float32 [B, L]."""
+        return self._sample(self.denoiser.encode(condition), noise)
+
+    def unconditional(self, rows: int, noise: Tensor) -> Tensor:
+        """Next latents drawn without a condition: what is left when the condition is ignored."""
+        return self._sample(self.denoiser.no_condition.expand(rows, -1), noise)
+
+    def _velocity(self, noisy: Tensor, level: float, encoded: Tensor) -> Tensor:
+        levels = torch.full((len(noisy),), level, device=noisy.device)
+        velocity = self.denoiser(noisy, levels, encoded)
+        if self.config.guidance == 1.0:
+            return velocity
+        nothing = self.denoiser.no_condition.expand(len(noisy), -1)
+        plain = self.denoiser(noisy, levels, nothing)
+        return plain + self.config.guidance * (velocity - plain)
+
+    def _corrupt(self, latent: Tensor, noise: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Noisy latent, noise level in [0, 1] and the velocity to predict."""
+        raise TypeError("use DiffusionDynamics or FlowDynamics")
+
+    def _sample(self, encoded: Tensor, noise: Tensor) -> Tensor:
+        raise TypeError("use DiffusionDynamics or FlowDynamics")
+
+
+class DiffusionDynamics(_Generative):
+    """v-prediction on a cosine schedule, sampled by DPM-Solver++(2M) from the noise alone (an ODE)."""
+
+    def __init__(self, latent: int, features: int, config: WorldModelConfig):
+        super().__init__(latent, features, config)
+        self._forward_process = DDPMScheduler(
+            TRAIN_TIMESTEPS,
+            beta_schedule="squaredcos_cap_v2",
+            prediction_type="v_prediction",
+            clip_sample=False,
+        )
+
+    def _corrupt(self, latent: Tensor, noise: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        timestep = (uniform * TRAIN_TIMESTEPS).long().clamp_max(TRAIN_TIMESTEPS - 1)
+        noisy = self._forward_process.add_noise(latent, noise, timestep)  # pyright: ignore[reportArgumentType]
+        velocity = self._forward_process.get_velocity(latent, noise, timestep)  # pyright: ignore[reportArgumentType]
+        return noisy, timestep / TRAIN_TIMESTEPS, velocity
+
+    def _sample(self, encoded: Tensor, noise: Tensor) -> Tensor:
+        solver = DPMSolverMultistepScheduler(
+            TRAIN_TIMESTEPS,
+            beta_schedule="squaredcos_cap_v2",
+            prediction_type="v_prediction",
+            algorithm_type="dpmsolver++",
+            solver_order=2,
+            # "leading" spacing, a default elsewhere, never reaches pure noise and loses the minority mode.
+            timestep_spacing="trailing",
+        )
+        solver.set_timesteps(self.config.sampler_steps, device=noise.device)
+        sample = noise
+        for timestep in solver.timesteps:
+            velocity = self._velocity(sample, float(timestep) / TRAIN_TIMESTEPS, encoded)
+            sample = solver.step(velocity, timestep, sample).prev_sample  # pyright: ignore
+        return sample
+
+
+class FlowDynamics(_Generative):
+    """Rectified flow on straight paths, sampled by Heun's method."""
+
+    def _corrupt(self, latent: Tensor, noise: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        level = uniform[:, None]
+        return (1 - level) * latent + level * noise, uniform, noise - latent
+
+    def _sample(self, encoded: Tensor, noise: Tensor) -> Tensor:
+        solver = FlowMatchHeunDiscreteScheduler(TRAIN_TIMESTEPS)
+        solver.set_timesteps(self.config.sampler_steps, device=noise.device)
+        sample = noise
+        for timestep in solver.timesteps:
+            velocity = self._velocity(sample, float(timestep) / TRAIN_TIMESTEPS, encoded)
+            sample = solver.step(velocity, timestep, sample).prev_sample  # pyright: ignore
+        return sample
+
+
+class GaussianDynamics(nn.Module):
+    """Baseline: mean and variance of each latent number, independent given the condition."""
+
+    def __init__(self, latent: int, features: int, config: WorldModelConfig):
+        super().__init__()
+        self.config, self.noise_dim = config, latent
+        self.memory = MEMORIES[config.memory](config.window, features)
+        self.net = nn.Sequential(
+            nn.Linear(self.memory.size, config.width),
+            nn.SiLU(),
+            nn.Linear(config.width, config.width),
+            nn.SiLU(),
+            nn.Linear(config.width, 2 * latent),
+        )
+
+    def loss(self, condition: Tensor, latent: Tensor, generator: torch.Generator) -> Tensor:
+        """Mean negative log-likelihood per latent number, up to a constant."""
+        mean, log_std = self._predict(condition)
+        return (0.5 * ((latent - mean) / log_std.exp()).square() + log_std).mean()
+
+    def step(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Next latent float32 [B, L]."""
+        mean, log_std = self._predict(condition)
+        return mean + log_std.exp() * noise
+
+    def _predict(self, condition: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_std = self.net(self.memory(condition)).chunk(2, -1)
+        return mean, log_std.clamp(-5, 2)
+
+
+class NeighbourDynamics(nn.Module):
+    """Baseline: what followed one of the most similar logged (state, action) pairs, drawn evenly."""
+
+    keys: Tensor
+    latents: Tensor
+
+    def __init__(self, latent: int, features: int, config: WorldModelConfig, rows: int = 0):
+        super().__init__()
+        self.config, self.noise_dim = config, 1
+        self.register_buffer("keys", torch.zeros(rows, config.window * features))
+        self.register_buffer("latents", torch.zeros(rows, latent))
+
+    def fit(self, condition: Tensor, latent: Tensor) -> None:
+        """Keep training rows: condition float32 [R, W, F], latent float32 [R, L]."""
+        self.keys, self.latents = condition.flatten(1).contiguous(), latent.contiguous()
+
+    def step(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Next latent float32 [B, L]; noise float32 [B, 1] picks the neighbour."""
+        count = min(self.config.neighbours, len(self.keys))
+        nearest = _nearest(condition.flatten(1), self.keys, count)
+        uniform = 0.5 * (1 + torch.erf(noise[:, 0] / math.sqrt(2)))
+        pick = (uniform * count).long().clamp(0, count - 1)
+        return self.latents[nearest.gather(1, pick[:, None])[:, 0]]
+
+
+def _nearest(queries: Tensor, keys: Tensor, count: int, chunk: int = 1024) -> Tensor:
+    """Indices of the nearest keys, int64 [B, count], in chunks to bound memory."""
+    half_norm = 0.5 * keys.square().sum(-1)
+    return torch.cat([(q @ keys.T - half_norm).topk(count, -1).indices for q in queries.split(chunk)])
+
+
+DynamicsNet = DiffusionDynamics | FlowDynamics | GaussianDynamics | NeighbourDynamics
+
+DYNAMICS: dict[str, type[DynamicsNet]] = {
+    "diffusion": DiffusionDynamics,
+    "flow": FlowDynamics,
+    "gaussian": GaussianDynamics,
+    "knn": NeighbourDynamics,
+}
