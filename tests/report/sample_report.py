@@ -3,13 +3,12 @@
 import datetime as dt
 import math
 
+from preplay.estimators import Estimate, Interval
 from preplay.report import (
     BehaviorPolicy,
     CalibrationBin,
     DriftCurve,
-    Estimate,
     EvaluationReport,
-    Interval,
     ModelQuality,
     PolicyResult,
     Ranking,
@@ -19,7 +18,7 @@ from preplay.report import (
     Turn,
 )
 
-ESTIMATORS = ("wdr+model@1", "model@1", "fqe@1", "wpdis@1", "pdis@1", "naive@1")
+ESTIMATORS = ("wdr+model/1", "model/1", "fqe/1", "wpdis/1", "pdis/1", "naive/1")
 _BIAS = (0.01, 0.06, -0.05, -0.03, 0.09, -0.21)
 _ERROR = (0.031, 0.022, 0.027, 0.048, 0.139, 0.012)
 
@@ -33,7 +32,7 @@ IMAGINED = [
     ),
     Turn(
         observation="The second one blinks orange. I already restarted it twice, this is getting annoying.",
-        action="That helps, thank you: means that the line is unstable. Please open 192.168.1.1 and "
+        action="That helps, thank you: it means that the line is unstable. Please open 192.168.1.1 and "
         "press 'Update firmware'. It takes about three minutes.",
         reward=-0.02,
         terminated_prob=0.08,
@@ -67,22 +66,42 @@ REAL = [
 ]
 
 
-def estimates(value: float, refused: str = "") -> list[Estimate]:
-    """Six estimators around ``value``; the weighted ones refuse when a reason is given."""
-    return [_estimate(i, value, refused if "pdis" in ESTIMATORS[i] else "") for i in range(len(ESTIMATORS))]
+def interval(low: float, high: float) -> Interval:
+    return Interval(low=low, high=high, level=0.95, method="bootstrap")
 
 
-def _estimate(i: int, value: float, refused: str) -> Estimate:
-    middle, error = value + _BIAS[i], _ERROR[i]
+GOOD = {"verdict": "estimate", "reason": "212 effective sessions carry the estimate."}
+WEAK = {
+    "verdict": "bounds only",
+    "reason": "Only 12.3 of 1000 sessions carry the weight.",
+    "fix": "Collect sessions of the target policy, or of one closer to it.",
+}
+REFUSED = {
+    "verdict": "not identified",
+    "reason": "62 % of its actions have no similar action in the logs, so nothing says what they lead to.",
+    "fix": "Collect about 80 sessions in which it greets customers in French.",
+}
+
+
+def estimate(name: str, estimator: str, value: float, error: float, verdict: dict = GOOD) -> Estimate:
+    """An estimate with a normal interval."""
     return Estimate(
-        estimator=ESTIMATORS[i],
-        value=middle,
+        policy=name,
+        estimator=estimator,
+        value=value,
         standard_error=error,
-        interval=Interval(low=middle - 1.96 * error, high=middle + 1.96 * error),
-        verdict="not identified" if refused else "estimate",
-        reason=refused,
-        diagnostics={"ess": 212.4 - 20 * i, "max_weight_share": 0.031, "pareto_k": 0.42},
+        interval=interval(value - 1.96 * error, value + 1.96 * error),
+        n_sessions=1000,
+        n_turns=6183,
+        diagnostics={"ess_min": 212.4, "max_weight_share": 0.031, "log_max_weight": 2.17},
+        **verdict,
     )
+
+
+def estimates(name: str, value: float, weighted: dict = GOOD) -> list[Estimate]:
+    """Six estimators around ``value``; ``weighted`` is the verdict of those that rest on importance weights."""
+    rows = zip(ESTIMATORS, _BIAS, _ERROR, strict=True)
+    return [estimate(name, e, value + b, s, weighted if "pdis" in e else GOOD) for e, b, s in rows]
 
 
 def policy(name: str, value: float, truth: float | None = None, **changes) -> PolicyResult:
@@ -90,12 +109,14 @@ def policy(name: str, value: float, truth: float | None = None, **changes) -> Po
     drift = [0.6 + 0.05 * t + 0.1 * math.sin(t + value) for t in range(12)]
     fields = {
         "name": name,
-        "headline": estimates(value)[0],
-        "estimates": estimates(value),
+        "headline": estimates(name, value)[0],
+        "estimates": estimates(name, value),
         "truth": None if truth is None else Truth(value=truth, standard_error=0.004),
         "drift": DriftCurve(snap_distance=drift, support_distance=[0.4 + d * (1.2 - value) for d in drift]),
         "support": Support(
-            share_beyond=0.08, radius=1.8, ess_per_step=[900 * (0.55 + 0.3 * value) ** t for t in range(12)]
+            share_beyond=0.08,
+            radius=1.8,
+            ess_per_step=[1 + 900 * (0.7 + 0.3 * value) ** t for t in range(12)],
         ),
         "sessions": [session(0.88), session(0.41)],
     }
@@ -115,30 +136,19 @@ def session(imagined_return: float) -> SessionPair:
 
 def refused(name: str, truth: float | None = None) -> PolicyResult:
     """A policy that the logs cannot judge."""
-    reason = (
-        "62 % of its actions have no similar action in the logs, so nothing says how customers would answer."
-    )
-    fix = "collect about 80 sessions in which it greets customers in French."
-    headline = estimates(0.2)[0].model_copy(
-        update={"verdict": "not identified", "reason": reason, "fix": fix}
-    )
-    support = Support(share_beyond=0.62, radius=1.8, ess_per_step=[900 * 0.2**t for t in range(12)])
     return policy(
-        name, 0.2, truth, headline=headline, estimates=estimates(0.2, "No overlap."), support=support
+        name,
+        0.2,
+        truth,
+        headline=estimate(name, ESTIMATORS[0], 0.2135, 0.03, REFUSED),
+        estimates=estimates(name, 0.2, REFUSED),
+        support=Support(share_beyond=0.62, radius=1.8, ess_per_step=[1 + 900 * 0.2**t for t in range(12)]),
     )
 
 
 def bounded(name: str, truth: float | None = None) -> PolicyResult:
-    """A policy for which only an upper bound and a weak lower one are known."""
-    headline = Estimate(
-        estimator="wdr+model@1",
-        value=0.30,
-        standard_error=0.16,
-        interval=Interval(low=-0.12, high=0.64),
-        verdict="bounds only",
-        reason="After turn 6 fewer than 20 sessions carry all the weight.",
-        fix="collect longer sessions of the policy 'cautious'.",
-    )
+    """A policy whose weights rest on few sessions."""
+    headline = estimate(name, ESTIMATORS[0], 0.26, 0.19, WEAK)
     return policy(name, 0.3, truth, headline=headline, sessions=[session(0.2)])
 
 
@@ -157,7 +167,7 @@ def report(policies: list[PolicyResult], **changes) -> EvaluationReport:
                 name="cautious",
                 sessions=612,
                 mean_return=0.214,
-                interval=Interval(low=0.169, high=0.259),
+                interval=interval(0.169, 0.259),
                 predicted=0.231,
                 predicted_error=0.018,
             ),
@@ -165,8 +175,8 @@ def report(policies: list[PolicyResult], **changes) -> EvaluationReport:
                 name="hurried",
                 sessions=388,
                 mean_return=-0.035,
-                interval=Interval(low=-0.092, high=0.022),
-                predicted=0.061,
+                interval=interval(-0.092, 0.022),
+                predicted=0.131,
                 predicted_error=0.02,
             ),
         ],
@@ -221,7 +231,7 @@ def full_report() -> EvaluationReport:
     policies += [refused("french-speaking", 0.47)]
     ranking = [
         Ranking(estimator="headline", policies=6, spearman=1.0, mae_share=0.036, regret_at_1=0.0),
-        Ranking(estimator="model@1", policies=8, spearman=0.976, mae_share=0.071, regret_at_1=0.0),
-        Ranking(estimator="naive@1", policies=8, spearman=None, mae_share=0.31, regret_at_1=0.21),
+        Ranking(estimator="model/1", policies=8, spearman=0.976, mae_share=0.071, regret_at_1=0.0),
+        Ranking(estimator="naive/1", policies=8, spearman=None, mae_share=0.31, regret_at_1=0.21),
     ]
     return report(policies, ranking=ranking)

@@ -1,19 +1,24 @@
 """result.json survives writing and reading, matches its JSON schema and refuses what makes no sense."""
 
 import json
+import math
 
 import jsonschema
 import numpy as np
 import pytest
 from pydantic import ValidationError
-from sample_report import bounded, full_report, policy, refused, report
+from sample_report import bounded, full_report, interval, policy, refused, report
 
-from preplay.report import DriftCurve, Estimate, EvaluationReport, Interval, json_schema
+from preplay.errors import PreplayError
+from preplay.report import DriftCurve, Support, json_schema, read_report, write_report
 
 
-def test_round_trip():
+def test_round_trip_through_the_folder(tmp_path):
     original = full_report()
-    assert EvaluationReport.model_validate_json(original.model_dump_json()) == original
+    page = write_report(original, tmp_path / "new" / "folder")
+    assert page.name == "report.html"
+    assert page.read_text().startswith("<!doctype html>")
+    assert read_report(page.parent) == original
 
 
 def test_json_matches_the_schema():
@@ -21,29 +26,27 @@ def test_json_matches_the_schema():
 
 
 def test_not_a_number_and_infinity_become_null():
-    interval = Interval(low=-np.inf, high=np.float32(0.5))
-    assert json.loads(interval.model_dump_json()) == {"low": None, "high": 0.5, "level": 0.95}
     assert DriftCurve(snap_distance=np.array([1.0, np.nan])).snap_distance == [1.0, None]
-    estimate = Estimate(
-        estimator="pdis@1", value=float("nan"), diagnostics={"ess": np.float64("nan"), "k": (1,)}
-    )
-    assert (estimate.value, estimate.diagnostics) == (None, {"ess": None, "k": [1]})
+    card = report([], data_card={"mean": np.float64("nan"), "lengths": np.arange(2), 3: (True,)}).data_card
+    assert card == {"mean": None, "lengths": [0, 1], "3": [True]}
 
 
 def test_the_headline_number_is_withheld_when_not_identified():
-    result = refused("french-speaking")
-    assert (result.headline.value, result.headline.standard_error, result.headline.interval) == (None,) * 3
-    assert result.headline.reason.startswith("62 %")
-    assert bounded("patient-loop").headline.interval == Interval(low=-0.12, high=0.64)
+    headline = refused("french-speaking").headline
+    assert (headline.value, headline.raw_value, headline.standard_error) == (None, None, None)
+    assert (headline.interval.low, headline.interval.high) == (-math.inf, math.inf)
+    assert headline.reason.startswith("62 %")
+    # 0.26 - 1.96 * 0.19 = -0.1124
+    assert bounded("patient-loop").headline.interval.low == pytest.approx(-0.1124)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Interval(low=0.3, high=0.2), "interval low 0.3 is above high 0.2"),
-        (lambda: Estimate(estimator="is@1", verdict="bounds only"), "needs a reason"),
         (lambda: report([], schema_version="2"), "schema_version"),
         (lambda: report([], horizons=3), "horizons"),
+        (lambda: report([], created="2025-03-14T09:26:00"), "timezone"),
+        (lambda: Support(share_beyond=62, radius=1), "share_beyond"),
     ],
 )
 def test_nonsense_is_refused(make, message):
@@ -51,7 +54,38 @@ def test_nonsense_is_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "Invalid JSON"),
+        (b'{"schema_version": "2"}', "schema_version: Input should be '1'"),
+        (b'\xff\xfe{"title"', "Invalid JSON"),
+    ],
+)
+def test_damaged_result_is_not_read(tmp_path, content, message):
+    (tmp_path / "result.json").write_bytes(content)
+    with pytest.raises(PreplayError, match=message):
+        read_report(tmp_path)
+
+
+def test_missing_result_says_what_to_do(tmp_path):
+    with pytest.raises(PreplayError, match="preplay evaluate"):
+        read_report(tmp_path)
+
+
 def test_logged_mean_weights_policies_by_sessions():
     # (612 * 0.214 - 388 * 0.035) / 1000 = 0.117388
     assert report([policy("a", 0.1)]).logged_mean == pytest.approx(0.117388)
     assert report([], behavior=[]).logged_mean is None
+
+
+def test_unbounded_interval_survives(tmp_path):
+    wide = policy("a", 0.1)
+    headline = wide.headline.model_copy(update={"interval": interval(-math.inf, 0.3)})
+    original = report([policy("a", 0.1, headline=headline)])
+    write_report(original, tmp_path)
+    assert (
+        json.loads((tmp_path / "result.json").read_text())["policies"][0]["headline"]["interval"]["low"]
+        is None
+    )
+    assert read_report(tmp_path) == original

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -56,7 +57,8 @@ def _environment() -> Environment:
     environment.filters |= {
         "plain": _numbers.plain,
         "share": _numbers.share,
-        "last": _plots.last_of,
+        "fixed": _numbers.fixed,
+        "finite": math.isfinite,
         "agreement": _agreement,
         "by_estimator": _by_estimator,
     }
@@ -101,6 +103,4 @@ def _agreement(behavior: BehaviorPolicy) -> bool | None:
     if behavior.predicted is None or behavior.interval is None:
         return None
     room = 2 * (behavior.predicted_error or 0.0)
-    above = behavior.interval.low is None or behavior.predicted + room >= behavior.interval.low
-    below = behavior.interval.high is None or behavior.predicted - room <= behavior.interval.high
-    return above and below
+    return behavior.interval.low - room <= behavior.predicted <= behavior.interval.high + room

@@ -19,16 +19,14 @@ class Axis:
     ticks: tuple[float, ...]
     decimals: int
 
-    def at(self, value: float | None, unbounded: float = 0.0) -> float:
-        """Position of a value, kept on the axis; ``unbounded`` for None."""
-        if value is None:
-            return unbounded
+    def at(self, value: float) -> float:
+        """Position of a value; values beyond the axis, infinities among them, stand at its ends."""
         return round(min(100.0, max(0.0, 100 * (value - self.low) / (self.high - self.low))), 2)
 
 
 def axis_for(values: Iterable[float | None], most_ticks: int = 6) -> Axis:
     """An axis with a little room at both ends and ticks at round numbers."""
-    numbers = [value for value in values if value is not None] or [0.0, 1.0]
+    numbers = [value for value in values if value is not None and math.isfinite(value)] or [0.0, 1.0]
     low, high = min(numbers), max(numbers)
     room = 0.06 * (high - low) or 0.5 * abs(low) or 0.5
     low, high = low - room, high + room
@@ -48,8 +46,7 @@ def forest_axis(report: EvaluationReport) -> Axis:
     values: list[float | None] = [report.logged_mean]
     for policy in report.policies:
         values += [policy.headline.value, policy.truth.value if policy.truth else None]
-        if policy.headline.interval:
-            values += [policy.headline.interval.low, policy.headline.interval.high]
+        values += [policy.headline.interval.low, policy.headline.interval.high]
     return axis_for(values)
 
 
@@ -80,8 +77,3 @@ def spark_path(series: Sequence[float | None], top: float, length: int) -> str:
 def top_of(many: Iterable[Sequence[float | None]]) -> float:
     """The largest value of many series, the common top of their plots."""
     return max((v for series in many for v in series if v is not None), default=1.0) or 1.0
-
-
-def last_of(series: Sequence[float | None]) -> float | None:
-    """The last known value."""
-    return next((value for value in reversed(series) if value is not None), None)

@@ -6,56 +6,16 @@ session. Distances are in units of the typical nearest-neighbour distance betwee
 
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
+from preplay.estimators import Estimate, Interval
 from preplay.report._values import Mapping, Number, Series
 
 SCHEMA_VERSION = "1"
-Verdict = Literal["estimate", "bounds only", "not identified"]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
-
-
-class Interval(_Record):
-    """Where the value lies with probability ``level``; None on a side without a bound."""
-
-    low: Number = None
-    high: Number = None
-    level: float = Field(default=0.95, gt=0, lt=1)
-
-    @model_validator(mode="after")
-    def _ordered(self):
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(f"interval low {self.low} is above high {self.high}")
-        return self
-
-
-class Estimate(_Record):
-    """One estimator's answer for one policy."""
-
-    estimator: str
-    """Id with version, e.g. ``wdr+model@1``."""
-    value: Number = None
-    standard_error: Number = None
-    interval: Interval | None = None
-    verdict: Verdict = "estimate"
-    reason: str = ""
-    """Why the verdict, in one sentence; needed unless it is ``estimate``."""
-    fix: str | None = None
-    """What would make it an estimate, e.g. which sessions to collect."""
-    diagnostics: Mapping = {}
-
-    @model_validator(mode="after")
-    def _explained(self):
-        if self.verdict != "estimate" and not self.reason:
-            raise ValueError(f"verdict {self.verdict!r} of {self.estimator} needs a reason")
-        return self
-
-    def withheld(self) -> "Estimate":
-        """The same verdict without its numbers."""
-        return self.model_copy(update={"value": None, "standard_error": None, "interval": None})
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Truth(_Record):
@@ -122,7 +82,11 @@ class PolicyResult(_Record):
     @field_validator("headline")
     @classmethod
     def _withhold(cls, headline: Estimate) -> Estimate:
-        return headline.withheld() if headline.verdict == "not identified" else headline
+        if headline.verdict != "not identified":
+            return headline
+        unknown = Interval.unbounded(headline.interval.level, headline.interval.method)
+        numbers = {"value": None, "raw_value": None, "standard_error": None, "epistemic_error": None}
+        return headline.model_copy(update={**numbers, "interval": unknown})
 
 
 class BehaviorPolicy(_Record):

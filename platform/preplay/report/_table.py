@@ -26,12 +26,13 @@ def compare_table(report: EvaluationReport) -> Table:
 
 def _row(policy: PolicyResult, fmt: ValueFormat, with_truth: bool) -> list[Text]:
     """Cells are ``Text``, so that names with square brackets are not read as markup."""
-    headline = policy.headline
-    value = headline.value if headline.verdict == "estimate" else None
-    cells = [policy.name, fmt.value(value), fmt.interval(headline.interval)]
+    headline, kind = policy.headline, policy.headline.verdict
+    value = headline.value if kind == "estimate" else None
+    shown = UNKNOWN if kind == "not identified" else fmt.interval(headline.interval)
+    cells = [policy.name, fmt.value(value), shown]
     if with_truth:
         cells += _truth_cells(policy, value, fmt)
-    return [*map(Text, cells), Text(headline.verdict, style=_STYLE[headline.verdict])]
+    return [*map(Text, cells), Text(kind, style=_STYLE[kind])]
 
 
 def _truth_cells(policy: PolicyResult, value: float | None, fmt: ValueFormat) -> list[str]:
