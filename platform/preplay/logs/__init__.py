@@ -1,26 +1,46 @@
 """Agent logs in any format, read, checked and kept as turns."""
 
+from preplay.logs._card import DataCard, PolicyCard, PropensityCard, Spread, data_card
+from preplay.logs._dataset import ingest, load_card, load_quarantine, load_turns, write_dataset
 from preplay.logs._files import Line, LogFile
+from preplay.logs._language import dominant_language
+from preplay.logs._messages import ToolCall, parse_action, render_action
 from preplay.logs._read import ReadResult, read_logs
 from preplay.logs._records import Merged, Quarantined, RawTurn
 from preplay.logs._registry import ENTRY_POINT_GROUP, Reader, Sniff, detect, reader, readers, register
+from preplay.logs._render_card import render_card
 from preplay.logs._schema import SCHEMA_VERSION, TURN_SCHEMA
 
 __all__ = [
     "ENTRY_POINT_GROUP",
     "SCHEMA_VERSION",
     "TURN_SCHEMA",
+    "DataCard",
     "Line",
     "LogFile",
     "Merged",
+    "PolicyCard",
+    "PropensityCard",
     "Quarantined",
     "RawTurn",
     "ReadResult",
     "Reader",
     "Sniff",
+    "Spread",
+    "ToolCall",
+    "data_card",
     "detect",
+    "dominant_language",
+    "ingest",
+    "load_card",
+    "load_quarantine",
+    "load_turns",
+    "parse_action",
     "read_logs",
     "reader",
     "readers",
     "register",
+    "render_action",
+    "render_card",
+    "write_dataset",
 ]

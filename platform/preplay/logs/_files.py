@@ -55,7 +55,7 @@ class LogFile:
 
     def open(self) -> BinaryIO:
         """The decompressed content from the start of the file, without a byte-order mark, as UTF-8."""
-        raw = cast(BinaryIO, fsspec.open(self.path, "rb").open())
+        raw = cast(BinaryIO, cast(Any, fsspec.open(self.path, "rb")).open())
         magic = raw.read(4)
         raw.seek(0)
         if magic.startswith(_GZIP):

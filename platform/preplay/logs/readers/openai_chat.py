@@ -32,7 +32,7 @@ class OpenAIChat:
         '"function": {"name": "lookup", "arguments": "{\\"q\\": \\"Hi\\"}"}}]}, '
         '{"role": "tool", "tool_call_id": "x", "content": "found"}, {"role": "assistant", "content": "Done"}]}'
     )
-    fields = "session_id, model, reward, messages (role, content, tool_calls, function_call, name, tool_call_id, reward)"
+    fields = "session_id, model, reward, messages (role, content, tool_calls, function_call, name, reward)"
     quirks = (
         "arguments as text; function_call; parts lists and images; developer prompts; several agents by name; "
         "a request with its response's choices"
