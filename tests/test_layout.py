@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE_ROOTS = ("platform", "rllib_ext", "serve")
 LAYERS = [
     {"errors", "seeding"},
-    {"artifacts"},
+    {"artifacts", "stage"},
     {"logs"},
     {"embedding", "actions"},
     {"policies"},

@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from preplay.errors import PreplayError
+
 
 class EncoderFingerprint(BaseModel):
     """What decides an embedding's value. Two artifacts can be combined only when these are equal."""
@@ -19,6 +21,23 @@ class EncoderFingerprint(BaseModel):
     dtype: str
     max_tokens: int
     dimension: int
+
+
+def check_fingerprint(actual: EncoderFingerprint, expect: EncoderFingerprint | None, *, where: str) -> None:
+    """Refuse embeddings of another encoder than the expected one (None: any will do).
+
+    Raises:
+        PreplayError: Naming both encoders and the fields in which they differ.
+    """
+    if expect is None or actual == expect:
+        return
+    here, needed = actual.model_dump(), expect.model_dump()
+    differing = [f"{k} is {here[k]!r} instead of {needed[k]!r}" for k in here if here[k] != needed[k]]
+    raise PreplayError(
+        f"encoder {actual.model!r} where {expect.model!r} is needed: {'; '.join(differing)}.",
+        where=where,
+        fix="Embed the data again with the needed encoder, or train again on these embeddings.",
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""One way to run work on Ray: a Ray Data ``map_batches`` stage over a pool of actors, one item per call.
+
+The workers persist what they finish under a name that depends on its content only. So a killed actor is
+restarted by Ray, a killed driver is simply run again, and both lose no more than the items in flight.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import ray
+import ray.data
+from ray.data import ActorPoolStrategy
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+ACTOR_CPUS = 0.5
+"""CPUs booked per actor. Below one, because actors that hold every CPU starve other Ray Data tasks for ever."""
+
+
+class Worker(Protocol):
+    """Handles one item: a table in, a (small) table out."""
+
+    def __call__(self, item: pa.Table) -> pa.Table: ...
+
+
+def connect(address: str | None = None, *, num_cpus: int | None = None) -> None:
+    """Join the Ray cluster at ``address``, or start a local one; nothing when Ray already runs here."""
+    if ray.is_initialized():
+        return
+    local = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
+    ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False, **local)
+
+
+def default_actors(items: int, *, gpu: bool = False) -> int:
+    """One actor per CPU (or GPU) of the cluster, but no more than there are items."""
+    connect()
+    slots = int(ray.cluster_resources().get("GPU" if gpu else "CPU", 1))
+    return max(1, min(slots, items))
+
+
+def run_stage(
+    worker: Callable[..., Worker],
+    arguments: Sequence[Any],
+    items: Sequence[pa.Table],
+    *,
+    title: str,
+    actors: int | None = None,
+    gpu: bool = False,
+) -> Iterator[pa.Table]:
+    """Hand every item to one of the actors and yield the answers as they come, in no particular order.
+
+    Args:
+        worker: Class whose instances are the actors' :class:`Worker`, built from ``arguments`` once per actor.
+        items: One table per call. Put the most expensive first.
+        title: Label of the progress bar.
+        actors: Size of the pool; by default one per CPU (per GPU with ``gpu``).
+    """
+    if not items:
+        return
+    connect()
+    dataset = ray.data.from_arrow(list(items))
+    _quiet(dataset.context)
+    answers = dataset.map_batches(
+        worker,  # pyright: ignore[reportArgumentType]
+        batch_size=None,
+        batch_format="pyarrow",
+        compute=ActorPoolStrategy(size=actors or default_actors(len(items), gpu=gpu)),
+        fn_constructor_args=list(arguments),
+        num_cpus=ACTOR_CPUS,
+        num_gpus=1 if gpu else None,
+    )
+    with _bar() as bar:
+        task = bar.add_task(title, total=len(items))
+        for answer in answers.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+            bar.advance(task)
+            yield answer
+
+
+def _quiet(context: ray.data.DataContext) -> None:
+    """Our own progress bar instead of Ray's, and a worker's error as it was raised."""
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    context.raise_original_map_exception = True
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, transient=True)
