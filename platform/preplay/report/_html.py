@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -56,13 +55,13 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "plain": _numbers.plain,
+        "brief": _numbers.brief,
         "share": _numbers.share,
         "fixed": _numbers.fixed,
-        "finite": math.isfinite,
         "agreement": _agreement,
         "by_estimator": _by_estimator,
     }
-    environment.globals |= {"spark_path": _plots.spark_path, "long": _LONG}
+    environment.globals |= {"spark_path": _plots.spark_path, "top_of": _plots.top_of, "long": _LONG}
     return environment
 
 

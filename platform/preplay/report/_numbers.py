@@ -1,11 +1,10 @@
 """Numbers as text: as many digits as the spread of the values deserves, and a real minus sign."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from preplay.estimators import Interval
-from preplay.report._schema import EvaluationReport
+from preplay.report._schema import EvaluationReport, PolicyResult
 
 UNKNOWN = "–"
 
@@ -20,9 +19,14 @@ def plain(number: float | None, digits: int = 3) -> str:
     return fixed(number, min(decimals, 8))
 
 
+def brief(number: float) -> str:
+    """A setting or a count as it was given, to four significant digits."""
+    return plain(number) if number == int(number) else f"{number:.4g}".replace("-", "−")
+
+
 def share(number: float | None) -> str:
     """A share as a percentage."""
-    return UNKNOWN if number is None else f"{100 * number:.0f} %"
+    return UNKNOWN if number is None else f"{100 * number:.0f}\u00a0%"
 
 
 def fixed(number: float | None, decimals: int) -> str:
@@ -59,16 +63,24 @@ class ValueFormat:
 
 
 def format_for(report: EvaluationReport) -> ValueFormat:
-    """Three digits for the spread of the report's values: 0.55 of a range of 1, 55.1 of a range of 90."""
-    values = [number for number in _shown(report) if number is not None and math.isfinite(number)]
+    """Steps of about a hundredth of the spread of the values: 0.55 for a spread of 0.8, 55 for one of 80."""
+    values = core_values(report)
     span = max(values) - min(values) if values else 0.0
     span = span or max(map(abs, values), default=1.0) or 1.0
-    return ValueFormat(min(6, max(0, 2 - math.floor(math.log10(span)))))
+    return ValueFormat(min(6, max(0, 2 - math.floor(math.log10(span / 0.3)))))
 
 
-def _shown(report: EvaluationReport) -> Iterable[float | None]:
+def core_values(report: EvaluationReport) -> list[float]:
+    """The finite numbers worth a scale: all but the edges of intervals that are only bounds."""
+    values: list[float | None] = [report.logged_mean]
     for policy in report.policies:
-        yield policy.headline.value
-        yield policy.truth.value if policy.truth else None
-        yield from (policy.headline.interval.low, policy.headline.interval.high)
-    yield from (behavior.mean_return for behavior in report.behavior)
+        values += [policy.truth.value if policy.truth else None]
+        if policy.headline.verdict == "estimate":
+            values += [policy.headline.value, *edges(policy)]
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def edges(policy: PolicyResult) -> list[float]:
+    """The finite ends of the headline's interval."""
+    interval = policy.headline.interval
+    return [edge for edge in (interval.low, interval.high) if math.isfinite(edge)]

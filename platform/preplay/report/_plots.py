@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from preplay.report._numbers import core_values, edges
 from preplay.report._schema import EvaluationReport
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -42,12 +43,12 @@ def _round_step(step: float) -> float:
 
 
 def forest_axis(report: EvaluationReport) -> Axis:
-    """Covers each interval, truth and logged mean that the forest plot shows."""
-    values: list[float | None] = [report.logged_mean]
-    for policy in report.policies:
-        values += [policy.headline.value, policy.truth.value if policy.truth else None]
-        values += [policy.headline.interval.low, policy.headline.interval.high]
-    return axis_for(values)
+    """Covers each estimate, truth and logged mean; intervals that are only bounds may double its length."""
+    core = core_values(report) or [edge for policy in report.policies for edge in edges(policy)] or [0.0, 1.0]
+    room = max(core) - min(core)
+    low, high = min(core) - room, max(core) + room
+    bounded = [edge for policy in report.policies for edge in edges(policy)]
+    return axis_for([*core, *(min(high, max(low, edge)) for edge in bounded)])
 
 
 def check_axis(report: EvaluationReport) -> Axis:
@@ -68,7 +69,7 @@ def spark_path(series: Sequence[float | None], top: float, length: int) -> str:
             pen = "M"
             continue
         x = SPARK_WIDTH * i / max(1, length - 1)
-        y = SPARK_HEIGHT * (1 - 0.95 * min(1.0, value / top))
+        y = SPARK_HEIGHT * (1 - 0.95 * min(1.0, max(0.0, value / top)))
         parts.append(f"{pen}{x:.1f} {y:.1f}")
         pen = "L"
     return "".join(parts)

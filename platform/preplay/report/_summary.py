@@ -9,6 +9,8 @@ from preplay.report._numbers import ValueFormat, format_for, share
 from preplay.report._schema import EvaluationReport, PolicyResult
 
 _ORDER = ("estimate", "bounds only", "not identified")
+_MOST = 2
+"""Policies without an estimate that are explained one by one."""
 
 
 def ranked(report: EvaluationReport) -> list[PolicyResult]:
@@ -28,8 +30,8 @@ def summary_sentences(report: EvaluationReport) -> list[str]:
     judged, bounded, refused = groups.values()
     return [
         *(_best(judged, report, fmt) if judged else _nothing(report.policies)),
-        *(f"For {_quoted(p)} only bounds are known ({_range(p, fmt)}): {_reason(p)}" for p in bounded),
-        *(f"{_quoted(p)} cannot be judged: {_reason(p)}" for p in refused),
+        *_bounded(bounded, fmt),
+        *_refused(refused),
         *_against_truth(judged, fmt),
     ]
 
@@ -61,10 +63,19 @@ def _best(judged: list[PolicyResult], report: EvaluationReport, fmt: ValueFormat
     said = f"{_quoted(best)} comes out highest of {_count(judged, report)}: {worth}"
     if len(ties) == len(rest) > 1:
         return ["No best policy can be named: all intervals overlap that of the highest.", said]
-    return [
-        said,
-        f"{_names(ties)} cannot be told apart from it: the intervals overlap.",
-    ]
+    return [said, f"{_names(ties)} cannot be told apart from it: the intervals overlap."]
+
+
+def _bounded(policies: list[PolicyResult], fmt: ValueFormat) -> list[str]:
+    if len(policies) > _MOST:
+        return [f"For {_names(policies)} only bounds are known."]
+    return [f"For {_quoted(p)} only bounds are known ({_range(p, fmt)}): {_reason(p)}" for p in policies]
+
+
+def _refused(policies: list[PolicyResult]) -> list[str]:
+    if len(policies) > _MOST:
+        return [f"{_names(policies)} cannot be judged, the first because: {_reason(policies[0])}"]
+    return [f"{_quoted(p)} cannot be judged: {_reason(p)}" for p in policies]
 
 
 def _count(judged: list[PolicyResult], report: EvaluationReport) -> str:

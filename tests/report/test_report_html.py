@@ -1,0 +1,135 @@
+"""The page holds everything itself, keeps hostile texts inert and shows the right numbers."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from sample_report import full_report, policy, refused, report
+
+from preplay.report import (
+    BehaviorPolicy,
+    EvaluationReport,
+    SessionPair,
+    Turn,
+    render_html,
+)
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{ 7 * 191 }}<!--"
+
+
+class Page(HTMLParser):
+    """Start tags with their attributes, and all visible text."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text, self._inside = "", ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside not in ("script", "style"):
+            self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def hostile_report():
+    turn = Turn(observation=HOSTILE, action=HOSTILE * 20, reward=1.0, snap_distance=9.0)
+    pair = SessionPair(imagined=[turn], real=[turn], real_session_id=HOSTILE, real_policy=HOSTILE)
+    return report(
+        [policy(HOSTILE, 0.4, sessions=[pair])],
+        title=HOSTILE,
+        dataset=HOSTILE,
+        behavior=[BehaviorPolicy(name=HOSTILE, sessions=3, mean_return=0.1)],
+        data_card={HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]},
+        configuration={HOSTILE: HOSTILE},
+        versions={HOSTILE: HOSTILE},
+        commands=[HOSTILE],
+    )
+
+
+def test_hostile_texts_stay_text():
+    page = Page(render_html(hostile_report()))
+    assert [script.get("type") for script in page.named("script")] == ["application/json", None]
+    assert page.named("img") == []
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert page.text.count(HOSTILE) > 15
+    assert "1337" not in page.text
+
+
+def test_embedded_data_is_the_result():
+    html = render_html(hostile_report())
+    island = html.split('id="result">')[1].split("</script>")[0]
+    assert "<" not in island
+    assert EvaluationReport.model_validate(json.loads(island)) == hostile_report()
+
+
+def test_nothing_is_loaded_from_anywhere():
+    html = render_html(full_report())
+    page = Page(html)
+    loading = {"src", "srcset", "data", "action", "poster", "xlink:href"}
+    assert not [name for _, attributes in page.tags for name in attributes if name in loading]
+    assert {tag["href"][0] for tag in page.named("a")} == {"#"}
+    assert page.named("link") == []
+    assert not re.search(r"https?://|@import|url\(", html)
+    policy_text = page.named("meta")[1]["content"]
+    assert policy_text.startswith("default-src 'none'")
+
+
+def test_ids_are_unique_and_links_lead_somewhere():
+    page = Page(render_html(full_report()))
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {tag["href"][1:] for tag in page.named("a")} <= set(ids)
+    referred = [
+        attributes["aria-labelledby"] for _, attributes in page.tags if "aria-labelledby" in attributes
+    ]
+    assert set(referred) <= set(ids)
+
+
+def test_every_table_has_a_caption_and_scoped_heads():
+    page = Page(render_html(full_report()))
+    assert len(page.named("table")) == len(page.named("caption")) == 12
+    assert all(head["scope"] in ("row", "col") for head in page.named("th"))
+
+
+def test_withheld_number_is_nowhere():
+    # the refused headline was 0.2135 before it was withheld
+    html = render_html(report([refused("french-speaking"), policy("a", 0.9)]))
+    assert "0.2135" not in html
+    assert "withheld" in Page(html).text
+
+
+def test_values_on_the_page():
+    text = " ".join(Page(render_html(full_report())).text.split())
+    # 0.55 + 0.01 is the headline, 0.53 the truth; pdis is 0.55 + 0.09 with error 0.139
+    assert "empathetic estimate 0.56 0.50 to 0.62 truth 0.53" in text
+    assert "0.56 ± 0.03 +0.03" in text
+    assert "0.64 ± 0.14 +0.11" in text
+    assert "The model is off by +0.17, more than chance explains." in text
+    assert "mean error 4 % of the range" in text
+    assert "Imagined session has ended." in text
+
+
+@pytest.mark.parametrize("policies", [[], [refused("a")]])
+def test_page_of_a_sparse_report(policies):
+    bare = [
+        p.model_copy(update={"estimates": [], "drift": None, "support": None, "sessions": []})
+        for p in policies
+    ]
+    sparse = report(
+        bare, behavior=[], model=None, logged_drift=None, reward_range=None, data_card={}, configuration={},
+        versions={}, commands=[],
+    )  # fmt: skip
+    page = Page(render_html(sparse))
+    assert len(page.named("h2")) == len(policies)
+    assert len(page.named("select")) == 0
