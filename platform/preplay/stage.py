@@ -5,6 +5,7 @@ restarted by Ray, a killed driver is simply run again, and both lose no more tha
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ def connect(address: str | None = None, *, num_cpus: int | None = None) -> None:
     """Join the Ray cluster at ``address``, or start a local one; nothing when Ray already runs here."""
     if ray.is_initialized():
         return
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # says "ERROR" about restarts that do work
     local = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
     ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False, **local)
 
@@ -82,6 +84,9 @@ def _quiet(context: ray.data.DataContext) -> None:
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     context.raise_original_map_exception = True
+    for handler in logging.getLogger("ray.data").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setLevel(logging.ERROR)
 
 
 def _bar() -> Progress:

@@ -16,6 +16,7 @@ from preplay.embedding._encoder import load_encoder
 from preplay.embedding._fingerprint import encoder_fingerprint
 from preplay.embedding._types import EmbeddedTurns, EncoderFingerprint, TextBank, check_fingerprint
 from preplay.errors import PreplayError
+from preplay.logs import load_turns
 from preplay.stage import run_stage
 
 KIND = "embedded"
@@ -42,9 +43,7 @@ def embed_dataset(
         actors: Encoders at work; by default one per CPU, or per GPU where there are any.
     """
     dataset = open_artifact(dataset_uri, "dataset")
-    turns = pq.read_table(dataset.file("turns.parquet")).sort_by(
-        [("session_id", "ascending"), ("turn", "ascending")]
-    )
+    turns = load_turns(dataset_uri).sort_by([("session_id", "ascending"), ("turn", "ascending")])
     config = (config or EncoderConfig()).resolved()
     root = _absolute(cache_dir)
     fingerprint = encoder_fingerprint(config, root)
