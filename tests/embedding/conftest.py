@@ -8,7 +8,6 @@ from preplay.embedding import Encoder, EncoderConfig, load_encoder
 from preplay.logs import TURN_SCHEMA
 
 WORDS = ("order", "refund", "late", "account", "login", "error", "invoice", "shipping", "help", "please")
-)
 
 
 @pytest.fixture(scope="session")
