@@ -117,20 +117,25 @@ class CardBuilder:
         self._logprobs.append(turns["behavior_logprob"].drop_null().to_numpy())
         self._flags.update({name: int(turns[name].to_numpy().sum()) for name in ("terminated", "truncated")})
         starts = np.flatnonzero(turns["turn"].to_numpy() == 0)
-        for start, end in zip(starts, [*starts[1:], turns.num_rows], strict=True):
-            self._add_session(turns.slice(start, end - start))
+        ends = [*starts[1:], turns.num_rows]
+        returns = np.add.reduceat(turns["reward"].to_numpy(), starts)
+        ids, policies, tasks, *texts = (
+            turns[name].to_pylist() for name in ("session_id", "policy", "task", "observation", "action")
+        )
+        for start, end, total in zip(starts, ends, returns, strict=True):
+            self._policies.setdefault(policies[start], []).append((end - start, float(total)))
+            first = [policies[start], tasks[start] or ""]
+            self._add_content(first + [text for column in texts for text in column[start:end]])
+            self._add_sample(ids[start], f"{tasks[start] or ''} {texts[0][start]}")
 
-    def _add_session(self, session: pa.Table) -> None:
-        policy = session["policy"][0].as_py()
-        total = float(session["reward"].to_numpy().sum())
-        self._policies.setdefault(policy, []).append((session.num_rows, total))
-        parts = [policy, session["task"][0].as_py() or ""]
-        parts += session["observation"].to_pylist() + session["action"].to_pylist()
+    def _add_content(self, parts: list[str]) -> None:
         content = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest()
         self._duplicates += content in self._contents
         self._contents.add(content)
-        rank = -derive_seed(self._seed, "language", session["session_id"][0].as_py())
-        entry = (rank, " ".join(parts[1:3]))
+
+    def _add_sample(self, session_id: str, text: str) -> None:
+        """Keep the sessions of the smallest hashes: the same ones in whatever order they come."""
+        entry = (-derive_seed(self._seed, "language", session_id), text)
         if len(self._sample) < _LANGUAGE_SAMPLE:
             heapq.heappush(self._sample, entry)
         else:

@@ -4,15 +4,18 @@ import codecs
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import fsspec
 import zstandard
 
 from preplay.errors import PreplayError
 
+BROKEN_STREAM = (OSError, EOFError, zlib.error, zstandard.ZstdError)
+"""What reading a damaged or cut file raises."""
 HEAD_BYTES = 1 << 16
 _LONGEST_FIRST_LINE = 1 << 26
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -53,17 +56,16 @@ class LogFile:
         """``file:line`` for a line number, ``file#key`` for a key inside the file."""
         return f"{self.path}:{key}" if isinstance(key, int) else f"{self.path}#{key}"
 
-    def open(self) -> BinaryIO:
+    def open(self) -> io.BufferedReader:
         """The decompressed content from the start of the file, without a byte-order mark, as UTF-8."""
-        raw = cast(BinaryIO, cast(Any, fsspec.open(self.path, "rb")).open())
-        magic = raw.read(4)
-        raw.seek(0)
+        stream = _buffered(cast(Any, fsspec.open(self.path, "rb")).open())
+        magic = stream.peek(4)
         if magic.startswith(_GZIP):
-            raw = cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+            stream = _buffered(_Unpacked(gzip.GzipFile(fileobj=stream)))
         elif magic.startswith(_ZSTD):
-            reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-            raw = cast(BinaryIO, io.BufferedReader(cast(Any, reader), 1 << 20))
-        return _without_bom(raw)
+            reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+            stream = _buffered(_Unpacked(reader))
+        return _without_bom(stream)
 
     def lines(self) -> Iterator[Line]:
         """The lines that are not blank. A file that breaks off raises OSError or EOFError at that point."""
@@ -89,7 +91,7 @@ class LogFile:
                 if not more:
                     break
                 head += more
-            return head
+            return head or stream.read(1)  # a file broken from its start says so now
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[LogFile], set[str]]:
@@ -128,17 +130,39 @@ def _hidden(relative: str) -> bool:
     return any(part.startswith(".") for part in relative.split("/") if part)
 
 
-def _without_bom(stream: BinaryIO) -> BinaryIO:
-    start = stream.read(4)
+def _buffered(raw: Any) -> io.BufferedReader:
+    return io.BufferedReader(raw, 1 << 20)
+
+
+def _without_bom(stream: io.BufferedReader) -> io.BufferedReader:
     for bom, encoding in _BOMS:
-        if start.startswith(bom):
-            stream.seek(len(bom))
+        if stream.peek(4).startswith(bom):
+            stream.read(len(bom))
             if encoding == "utf-8":
                 return stream
-            text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
-            return cast(BinaryIO, io.BufferedReader(_TextAsBytes(text), 1 << 20))
-    stream.seek(0)
+            return _buffered(_TextAsBytes(io.TextIOWrapper(stream, encoding, errors="replace", newline="")))
     return stream
+
+
+class _Unpacked(io.RawIOBase):
+    """A decompressor that hands out all it has before it reports that the file breaks off."""
+
+    def __init__(self, reader: Any):
+        self._reader = reader
+        self._error: Exception | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._error:
+            raise self._error
+        try:
+            data = self._reader.read1(len(buffer))
+        except BROKEN_STREAM as error:
+            self._error, data = error, b""
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class _TextAsBytes(io.RawIOBase):

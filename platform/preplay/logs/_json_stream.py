@@ -186,10 +186,10 @@ class Peek:
 @lru_cache(maxsize=64)
 def peek_head(head: bytes) -> Peek:
     """Look at the head of a file the way every reader needs it."""
-    if b"\0" in head[:4096]:
-        return Peek("binary", None, "")
     text = head.decode("utf-8", "replace")
     start = text.lstrip()[:1]
+    if b"\0" in head[:4096] and start not in ("{", "["):
+        return Peek("binary", None, "")
     if start == "[":
         return Peek("array", _first_value(text, text.index("[") + 1), text)
     if start != "{":

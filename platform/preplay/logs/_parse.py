@@ -1,18 +1,13 @@
 """One file (or a range of its lines) read by its reader into checked steps: the unit of parallel work."""
 
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import zstandard
-
 from preplay.logs._check import Step, check_turn
-from preplay.logs._files import LogFile
+from preplay.logs._files import BROKEN_STREAM, LogFile
 from preplay.logs._records import Quarantined, RawTurn
 from preplay.logs._registry import Item, Reader
-
-_BROKEN_STREAM = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 
 
 @dataclass
@@ -55,6 +50,6 @@ def _items(reader: Reader, file: LogFile) -> Iterator[Item]:
     try:
         for last in reader.read(file):
             yield last
-    except _BROKEN_STREAM as error:
+    except BROKEN_STREAM as error:
         after = f" after {last.source}" if last else ""
         yield Quarantined(file.where(0), "file", f"cannot be read{after} ({error or type(error).__name__})")

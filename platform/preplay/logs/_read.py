@@ -8,13 +8,15 @@ import pyarrow as pa
 
 from preplay.errors import PreplayError
 from preplay.logs._check import Step
-from preplay.logs._files import LogFile, find_files
+from preplay.logs._files import BROKEN_STREAM, LogFile, find_files
 from preplay.logs._notes import explain
 from preplay.logs._parse import parse
 from preplay.logs._records import Quarantined
-from preplay.logs._registry import detect, reader
+from preplay.logs._registry import Detection, detect, reader
 from preplay.logs._schema import TURN_SCHEMA
 from preplay.logs._sessions import Assembled, assemble
+
+_EMPTY = "the file is empty."
 
 
 @dataclass(frozen=True)
@@ -70,24 +72,31 @@ def choose_readers(paths: Sequence[str], format: str) -> tuple[list[tuple[LogFil
     chosen: list[tuple[LogFile, str]] = []
     skipped: list[tuple[LogFile, str]] = []
     for file in files:
-        found = detect(file)
-        if found.format:
-            chosen.append((file, found.format))
+        found = _detect(file)
+        if isinstance(found, str):
+            skipped.append((file, found))
         else:
-            skipped.append((file, found.tried() if file.head().strip() else "the file is empty"))
-    unknown = [(f, why) for f, why in skipped if f.path in named and why != "the file is empty"]
-    if unknown or not chosen:
-        file, why = (unknown or skipped)[0]
+            chosen.append((file, found.format or ""))
+    refused = [(f, why) for f, why in skipped if f.path in named and why != _EMPTY]
+    if refused or not chosen:
+        file, why = (refused or skipped)[0]
         raise PreplayError(
-            why if why == "the file is empty" else f"no reader knows this format. Tried: {why}.",
+            why,
             where=file.path,
             fix="Name the format (--format; `preplay formats` lists them with examples) or convert the file.",
         )
-    return chosen, [f"skipped {f.path}: {_short(why)}" for f, why in skipped]
+    return chosen, [f"skipped {f.path}: {why.split(' Tried:')[0]}" for f, why in skipped]
 
 
-def _short(why: str) -> str:
-    return why if why == "the file is empty" else "no log format known to any reader"
+def _detect(file: LogFile) -> Detection | str:
+    """The file's format, or why it has none."""
+    try:
+        if not file.head().strip():
+            return _EMPTY
+        found = detect(file)
+    except BROKEN_STREAM as error:
+        return f"the file cannot be read ({error or type(error).__name__})."
+    return found if found.format else f"no reader knows this format. Tried: {found.tried()}."
 
 
 def assemble_all(steps: Iterable[Step]) -> Assembled:
