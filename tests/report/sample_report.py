@@ -216,6 +216,25 @@ def report(policies: list[PolicyResult], **changes) -> EvaluationReport:
     return EvaluationReport(**fields | changes)
 
 
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{ 7 * 191 }}<!--"
+
+
+def hostile_report() -> EvaluationReport:
+    """Markup, scripts and words without an end wherever a text from a log can stand."""
+    turn = Turn(observation=HOSTILE, action=HOSTILE * 20 + "x" * 900, reward=1.0, snap_distance=9.0)
+    pair = SessionPair(imagined=[turn], real=[turn], real_session_id=HOSTILE + "x" * 90, real_policy=HOSTILE)
+    return report(
+        [policy(HOSTILE, 0.4, sessions=[pair]), refused("x" * 90, 0.3)],
+        title=HOSTILE + "x" * 90,
+        dataset=HOSTILE + "x" * 90,
+        behavior=[BehaviorPolicy(name=HOSTILE + "x" * 90, sessions=3, mean_return=0.1)],
+        data_card={HOSTILE: [HOSTILE, {HOSTILE: HOSTILE + "x" * 90}]},
+        configuration={HOSTILE: HOSTILE},
+        versions={HOSTILE: HOSTILE},
+        commands=[HOSTILE + "x" * 90],
+    )
+
+
 def full_report() -> EvaluationReport:
     """Eight policies with known truth: six estimates, one with bounds only, one refused."""
     known = {

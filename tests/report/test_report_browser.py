@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from sample_report import full_report
+from sample_report import full_report, hostile_report
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -66,6 +66,15 @@ def test_fits_the_screen_without_errors(browser, page, width, scheme):
         browser.execute_script("arguments[0].open = true", details)
     assert browser.execute_script("return document.documentElement.scrollWidth") == width
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [380, 1600])
+def test_hostile_texts_neither_run_nor_overflow(browser, tmp_path, width):
+    visit(browser, write_report(hostile_report(), tmp_path).as_uri(), width)
+    for details in browser.find_elements(By.TAG_NAME, "details"):
+        browser.execute_script("arguments[0].open = true", details)
+    assert browser.execute_script("return document.documentElement.scrollWidth") == width
+    assert browser.get_log("browser") == []  # an alert would have stopped the commands above
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

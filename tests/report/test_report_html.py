@@ -5,17 +5,9 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from sample_report import full_report, policy, refused, report
+from sample_report import HOSTILE, full_report, hostile_report, policy, refused, report
 
-from preplay.report import (
-    BehaviorPolicy,
-    EvaluationReport,
-    SessionPair,
-    Turn,
-    render_html,
-)
-
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{ 7 * 191 }}<!--"
+from preplay.report import EvaluationReport, render_html
 
 
 class Page(HTMLParser):
@@ -40,21 +32,6 @@ class Page(HTMLParser):
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
-
-
-def hostile_report():
-    turn = Turn(observation=HOSTILE, action=HOSTILE * 20, reward=1.0, snap_distance=9.0)
-    pair = SessionPair(imagined=[turn], real=[turn], real_session_id=HOSTILE, real_policy=HOSTILE)
-    return report(
-        [policy(HOSTILE, 0.4, sessions=[pair])],
-        title=HOSTILE,
-        dataset=HOSTILE,
-        behavior=[BehaviorPolicy(name=HOSTILE, sessions=3, mean_return=0.1)],
-        data_card={HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]},
-        configuration={HOSTILE: HOSTILE},
-        versions={HOSTILE: HOSTILE},
-        commands=[HOSTILE],
-    )
 
 
 def test_hostile_texts_stay_text():

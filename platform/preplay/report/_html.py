@@ -81,8 +81,10 @@ def _by_estimator(rows: Sequence[Any]) -> dict[str, Any]:
 
 
 def _estimator_ids(policies: Sequence[PolicyResult]) -> list[str]:
-    """Every estimator id once, in the order of first appearance."""
-    return list(dict.fromkeys(e.estimator for policy in policies for e in policy.estimates))
+    """Every estimator id once, those behind headlines first; none when there is nothing to compare."""
+    compared = [policy for policy in policies if policy.estimates]
+    headlines = [policy.headline.estimator for policy in compared]
+    return list(dict.fromkeys(headlines + [e.estimator for policy in compared for e in policy.estimates]))
 
 
 def _tops(report: EvaluationReport) -> dict[str, float]:
