@@ -17,8 +17,8 @@ LAYERS = [
     {"world_model", "critics", "rewards"},
     {"rollout"},
     {"estimators", "control", "rehearsal"},
-    {"pipeline", "sweep"},
     {"report"},
+    {"pipeline", "sweep"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,5 +1,6 @@
 """Embedded logs: turns that point into a bank of distinct texts with one embedding each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -81,6 +82,27 @@ class EmbeddedTurns:
         sessions = self.turns["session_id"].to_numpy(zero_copy_only=False)
         changes = np.flatnonzero(sessions[1:] != sessions[:-1]) + 1
         return np.concatenate([[0], changes, [len(sessions)]]).astype(np.int64)
+
+    @cached_property
+    def session_policy(self) -> np.ndarray:
+        """Policy that acted in each session (its first turn's): object [S]."""
+        return self.turns["policy"].to_numpy(zero_copy_only=False)[self.session_starts[:-1]]
+
+    def without_policies(self, names: Sequence[str]) -> "EmbeddedTurns":
+        """The sessions of all other policies.
+
+        Raises:
+            PreplayError: When a name is not among the logged policies, or nothing would be left.
+        """
+        known = np.unique(self.session_policy)
+        if missing := [name for name in names if name not in known]:
+            raise PreplayError(
+                f"the logs hold no policy {missing[0]!r}.", fix=f"Logged policies: {', '.join(known)}."
+            )
+        keep = ~np.isin(self.session_policy, list(names))
+        if not keep.any():
+            raise PreplayError("no session is left when these policies are left out.")
+        return self.select_sessions(keep) if names else self
 
     def select_sessions(self, keep: np.ndarray) -> "EmbeddedTurns":
         """The sessions whose entry in ``keep`` (bool [S]) is true; the bank stays whole."""

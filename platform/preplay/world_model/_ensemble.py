@@ -25,11 +25,12 @@ def train_ensemble(
     *,
     members: int,
     seed: int,
+    without: tuple[str, ...] = (),
     on_member: MemberDone = lambda path, fidelity: None,
 ) -> list[Path]:
     """Train ``members`` world models into ``folder/member-0`` ...; finished members are kept as they are.
 
-    Ray must be running. Each member is one task on one CPU (and a GPU share where the cluster has GPUs).
+    Sessions of the policies in ``without`` are left out. Ray must be running. Each member is one task on one CPU (and a GPU share where the cluster has GPUs).
     """
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +39,7 @@ def train_ensemble(
     pending = {}
     for member in range(members):
         path = folder / f"member-{member}"
-        pending[task.remote(str(embedded_uri), str(path), config, derive_seed(seed, "member", member))] = path
+        pending[task.remote(str(embedded_uri), str(path), config, derive_seed(seed, "member", member), without)] = path
     paths = list(pending.values())
     while pending:
         (done,), _ = ray.wait(list(pending), num_returns=1)
@@ -70,20 +71,22 @@ def member_fidelity(path: str | Path) -> Fidelity:
     return Fidelity.model_validate(read_manifest(path).metrics["fidelity"])
 
 
-def _train_member(embedded_uri: str, path: str, config: WorldModelConfig, seed: int) -> dict:
+def _train_member(
+    embedded_uri: str, path: str, config: WorldModelConfig, seed: int, without: tuple[str, ...]
+) -> dict:
     """Train one member unless it stands there finished; runs in a Ray worker."""
     import torch
 
     torch.set_num_threads(1)
     source: Artifact = open_artifact(embedded_uri, "embedded")
     inputs = {"embedded": source.manifest.content_hash}
-    asked = {"asked": config.model_dump(mode="json"), "seed": seed}
+    asked = {"asked": config.model_dump(mode="json"), "seed": seed, "without": list(without)}
     if (Path(path) / "manifest.json").exists():
         manifest = read_manifest(path)
         if manifest.inputs == inputs and manifest.config["request"] == asked:
             open_artifact(path, KIND)
             return manifest.metrics["fidelity"]
-    data = load_embedded(embedded_uri)
+    data = load_embedded(embedded_uri).without_policies(without)
     checkpoints = Path(f"{path}.partial") / inputs["embedded"][:12]
     trained = train_world_model(data, config, seed=seed, checkpoints=checkpoints)
     fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed)
