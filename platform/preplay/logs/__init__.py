@@ -1,7 +1,7 @@
 """Agent logs in any format, read, checked and kept as turns."""
 
 from preplay.logs._card import DataCard, PolicyCard, PropensityCard, Spread, data_card
-from preplay.logs._dataset import ingest, load_card, load_quarantine, load_turns, write_dataset
+from preplay.logs._dataset import export_jsonl, ingest, load_card, load_quarantine, load_turns, write_dataset
 from preplay.logs._files import Line, LogFile
 from preplay.logs._language import dominant_language
 from preplay.logs._messages import ToolCall, parse_action, render_action
@@ -31,6 +31,7 @@ __all__ = [
     "data_card",
     "detect",
     "dominant_language",
+    "export_jsonl",
     "ingest",
     "load_card",
     "load_quarantine",

@@ -104,3 +104,12 @@ def hash_file(path: str) -> str:
         while chunk := stream.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def export_jsonl(turns: pa.Table, path: str | Path) -> None:
+    """Write turns as JSON lines that :func:`read_logs` reads back as the same turns."""
+    with Path(path).open("w", encoding="utf-8") as stream:
+        for batch in turns.to_batches(max_chunksize=1 << 12):
+            for turn in batch.to_pylist():
+                time = turn["timestamp"]
+                stream.write(canonical_json(turn | {"timestamp": time and time.isoformat()}) + "\n")
