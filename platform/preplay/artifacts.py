@@ -165,6 +165,7 @@ def atomic_write(path: str | Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(aside, 0o644)  # temporary files are private; what is kept is meant to be passed on
         os.replace(aside, path)
     except BaseException:
         Path(aside).unlink(missing_ok=True)

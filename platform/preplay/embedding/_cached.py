@@ -1,6 +1,7 @@
 """An encoder that remembers: for loops that meet the same texts again and again."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,15 @@ class CachedEncoder:
         self._encoder: Encoder | None = None
         self._on_disk: tuple[dict[bytes, int], np.ndarray] | None = None
         self._fresh: list[int] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the model: an actor that gets a copy loads it again, if it has to."""
+        return self.__dict__ | {"_encoder": None}
+
+    @property
+    def fingerprint(self) -> EncoderFingerprint:
+        """Which encoder this is."""
+        return self._expect or self._model().fingerprint
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:
         """Id of each text, int64 [n]; new texts are embedded first."""
