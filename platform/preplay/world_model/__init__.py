@@ -2,6 +2,7 @@
 
 from preplay.world_model._config import FeatureConfig, OptimiserConfig, WorldModelConfig
 from preplay.world_model._data import TurnArrays, turn_arrays
+from preplay.world_model._ensemble import list_members, member_fidelity, train_ensemble
 from preplay.world_model._fidelity import Fidelity, measure_fidelity
 from preplay.world_model._model import (
     ConditionTable,
@@ -27,9 +28,12 @@ __all__ = [
     "WorldModelConfig",
     "WorldState",
     "draw_noise",
+    "list_members",
     "load_world_model",
     "measure_fidelity",
+    "member_fidelity",
     "save_world_model",
+    "train_ensemble",
     "train_world_model",
     "turn_arrays",
     "world_model_encoder",

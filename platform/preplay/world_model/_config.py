@@ -42,7 +42,7 @@ class FeatureConfig(BaseModel):
         tail_weight: Weight of those components against phi in nearest-neighbour distances.
         action_clusters: Clusters of logged actions that phi learns to predict.
         hidden: Width of the bottleneck networks.
-        dropout: Dropout on the embeddings while phi is trained.
+        dropout: Dropout inside the bottleneck while phi is trained.
         optimiser: Training of phi.
     """
 

@@ -30,7 +30,8 @@ def train_ensemble(
 ) -> list[Path]:
     """Train ``members`` world models into ``folder/member-0`` ...; finished members are kept as they are.
 
-    Sessions of the policies in ``without`` are left out. Ray must be running. Each member is one task on one CPU (and a GPU share where the cluster has GPUs).
+    Sessions of the policies in ``without`` are left out. Ray must be running. Each member is one task on one CPU
+    (and a GPU share where the cluster has GPUs).
     """
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +40,8 @@ def train_ensemble(
     pending = {}
     for member in range(members):
         path = folder / f"member-{member}"
-        pending[task.remote(str(embedded_uri), str(path), config, derive_seed(seed, "member", member), without)] = path
+        job = task.remote(str(embedded_uri), str(path), config, derive_seed(seed, "member", member), without)
+        pending[job] = path
     paths = list(pending.values())
     while pending:
         (done,), _ = ray.wait(list(pending), num_returns=1)

@@ -66,9 +66,9 @@ class Bottleneck(nn.Module):
     def __init__(self, dimension: int, config: FeatureConfig):
         super().__init__()
         self.net = nn.Sequential(
-            nn.Dropout(config.dropout),
             nn.Linear(dimension, config.hidden),
             nn.GELU(),
+            nn.Dropout(config.dropout),
             nn.Linear(config.hidden, config.phi),
         )
         self.register_buffer("center", torch.zeros(config.phi))
@@ -157,11 +157,11 @@ class _Heads(nn.Module):
 
     def loss(self, texts: dict[str, Tensor], turn: Tensor, targets: _Targets) -> Tensor:
         """Sum of the heads' losses on one batch of turns."""
-        now, after = self.observation_phi(texts["now"]), self.observation_phi(texts["after"])
-        action = self.action_phi(texts["action"])
+        seen = torch.cat([texts["now"], texts["after"], texts["before"]])
+        now, after, before = self.observation_phi(seen).chunk(3)
+        action, acted = self.action_phi(torch.cat([texts["action"], texts["acted"]])).chunk(2)
         present = (turn > 0).float()[:, None]
-        before = self.observation_phi(texts["before"]) * present
-        acted = self.action_phi(texts["acted"]) * present
+        before, acted = before * present, acted * present
         past = torch.cat([now, before, acted, turn[:, None]], -1)
         outcome = self.outcome(torch.cat([past, action], -1))
         return (

@@ -44,6 +44,8 @@ class _Run:
     best: dict[str, Tensor]
     optimiser: torch.optim.AdamW
     trace: TrainingTrace
+    parameters: list[nn.Parameter]
+    averaged: list[nn.Parameter]
 
 
 def optimise(
@@ -100,8 +102,11 @@ def _start(module: nn.Module, config: OptimiserConfig) -> _Run:
     average = copy.deepcopy(module).eval()
     for parameter in average.parameters():
         parameter.requires_grad_(False)
-    optimiser = torch.optim.AdamW(module.parameters(), config.learning_rate, weight_decay=config.weight_decay)
-    return _Run(module, average, _cloned_state(average), optimiser, TrainingTrace())
+    optimiser = torch.optim.AdamW(
+        module.parameters(), config.learning_rate, weight_decay=config.weight_decay, fused=True
+    )
+    parameters, averaged = list(module.parameters()), list(average.parameters())
+    return _Run(module, average, _cloned_state(average), optimiser, TrainingTrace(), parameters, averaged)
 
 
 def _gradient_step(
@@ -113,14 +118,13 @@ def _gradient_step(
     step: int,
     device: torch.device,
 ) -> None:
-    # Dropout masks come from the global stream; fork it per step so that resuming cannot shift it.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator.initial_seed())
-        with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
-            value = loss(run.module, batch, generator)
-        run.optimiser.zero_grad(set_to_none=True)
-        value.backward()
-    norm = nn.utils.clip_grad_norm_(run.module.parameters(), config.clip)
+    # Dropout masks come from the global stream; it is seeded per step so that resuming cannot shift it.
+    torch.default_generator.manual_seed(generator.initial_seed())
+    with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+        value = loss(run.module, batch, generator)
+    run.optimiser.zero_grad(set_to_none=True)
+    value.backward()
+    norm = nn.utils.clip_grad_norm_(run.parameters, config.clip)
     if not (torch.isfinite(value) and torch.isfinite(norm)):
         raise _diverged(run.trace, step, float(value.detach()), float(norm), learning_rate(step, config))
     for group in run.optimiser.param_groups:
@@ -129,8 +133,7 @@ def _gradient_step(
     # The average follows closely at first, so that its start does not linger.
     decay = min(config.ema, (1 + step) / (10 + step))
     with torch.no_grad():
-        for kept, new in zip(run.average.parameters(), run.module.parameters(), strict=True):
-            kept.lerp_(new, 1 - decay)
+        torch._foreach_lerp_(run.averaged, run.parameters, 1 - decay)  # pyright: ignore
 
 
 def _evaluate(run: _Run, held_out_loss: Callable[[nn.Module], float]) -> None:
