@@ -9,7 +9,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE_ROOTS = ("platform", "rllib_ext", "serve")
 LAYERS = [
     {"errors", "seeding"},
-    {"artifacts", "stage"},
+    {"artifacts"},
+    {"shards", "stage"},
     {"logs"},
     {"embedding", "actions"},
     {"policies"},

@@ -34,11 +34,12 @@ def connect(address: str | None = None, *, num_cpus: int | None = None) -> None:
     ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False, **local)
 
 
-def default_actors(items: int, *, gpu: bool = False) -> int:
-    """One actor per CPU (or GPU) of the cluster, but no more than there are items."""
+def default_actors(items: int, *, gpus: float = 0) -> int:
+    """One actor per CPU of the cluster (per ``gpus`` GPUs when that is set), but no more than there are items."""
     connect()
-    slots = int(ray.cluster_resources().get("GPU" if gpu else "CPU", 1))
-    return max(1, min(slots, items))
+    have = ray.cluster_resources()
+    slots = have.get("GPU", 0) / gpus if gpus else have.get("CPU", 1)
+    return max(1, min(int(slots), items))
 
 
 def run_stage(
@@ -48,7 +49,7 @@ def run_stage(
     *,
     title: str,
     actors: int | None = None,
-    gpu: bool = False,
+    gpus: float = 0,
 ) -> Iterator[pa.Table]:
     """Hand every item to one of the actors and yield the answers as they come, in no particular order.
 
@@ -56,7 +57,8 @@ def run_stage(
         worker: Class whose instances are the actors' :class:`Worker`, built from ``arguments`` once per actor.
         items: One table per call. Put the most expensive first.
         title: Label of the progress bar.
-        actors: Size of the pool; by default one per CPU (per GPU with ``gpu``).
+        actors: Size of the pool; by default see :func:`default_actors`.
+        gpus: GPUs per actor, a share of one or none.
     """
     if not items:
         return
@@ -67,10 +69,10 @@ def run_stage(
         worker,  # pyright: ignore[reportArgumentType]
         batch_size=None,
         batch_format="pyarrow",
-        compute=ActorPoolStrategy(size=actors or default_actors(len(items), gpu=gpu)),
+        compute=ActorPoolStrategy(size=actors or default_actors(len(items), gpus=gpus)),
         fn_constructor_args=list(arguments),
         num_cpus=ACTOR_CPUS,
-        num_gpus=1 if gpu else None,
+        num_gpus=gpus or None,
     )
     with _bar() as bar:
         task = bar.add_task(title, total=len(items))

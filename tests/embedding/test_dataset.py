@@ -37,7 +37,7 @@ def _small_blocks(monkeypatch):
 
 def shards(cache: Path) -> dict[str, int]:
     """Name and inode of every finished shard: a block that is done again gets a new inode."""
-    return {p.name: p.stat().st_ino for p in cache.glob("*/shard-*.parquet")}
+    return {p.name: p.stat().st_ino for p in cache.glob("*/embeddings-*.parquet")}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_driver_killed_and_run_again(ray2, dataset, survivor, tmp_path):
 
 def test_damaged_shard_is_computed_again(ray2, dataset, survivor, tmp_path):
     cache = survivor.path.parent / "cache"
-    shard = sorted(cache.glob("*/shard-*.parquet"))[0]
+    shard = sorted(cache.glob("*/embeddings-*.parquet"))[0]
     shard.write_bytes(shard.read_bytes()[:-50])
     artifact = embed_dataset(dataset, tmp_path / "again", cache_dir=cache)
     assert artifact.manifest.metrics["damaged_shards"] == 1

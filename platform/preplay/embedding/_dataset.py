@@ -114,8 +114,8 @@ def embed_texts(
     missing = [text for text in texts if text_key(text) not in found.rows]
     items = [pa.table({"text": block}) for block in length_sorted_blocks(missing)]
     arguments = (config, cache, fingerprint)
-    gpu = config.device == "cuda"
-    done = run_stage(_EmbedBlock, arguments, items, title="Embedding texts", actors=actors, gpu=gpu)
+    gpus = 1 if config.device == "cuda" else 0
+    done = run_stage(_EmbedBlock, arguments, items, title="Embedding texts", actors=actors, gpus=gpus)
     fresh = cache.find(missing, [shard for answer in done for shard in answer["shard"].to_pylist()])
     if fresh.damaged:
         raise PreplayError(
