@@ -13,7 +13,7 @@ import numpy as np
 from preplay.errors import PreplayError
 from preplay.estimators._layout import Layout
 
-_PER_TURN = ("reward", "log_ratio", "q", "v", "log_density_ratio")
+_PER_TURN = ("reward", "log_ratio", "q", "v", "log_cluster_ratio")
 _PER_SESSION = ("bootstrap",)
 
 
@@ -42,10 +42,12 @@ class SessionBatch:
         offsets: int64 [S + 1], starts at 0, strictly rising, ends at R.
         reward: float64 [R].
         gamma: Discount per turn, in [0, 1]; the first turn is not discounted.
-        log_ratio: float64 [R], log π_e(a|s) − log π_b(a|s) of the logged action; −inf where π_e never acts so.
+        log_ratio: float64 [R], log π_e(a|s) − log π_b(a|s) of the logged action; −inf where π_e never acts
+            so.
         q: float64 [R], Q̂(s_t, a_t) of the target policy.
         v: float64 [R], V̂(s_t) = E_{a~π_e} Q̂(s_t, a).
-        log_density_ratio: float64 [R], log of target over logged density of (s, a) at that turn.
+        log_cluster_ratio: float64 [R], the log-ratio of the probabilities of the logged action's cluster.
+        state_cluster: int64 [R], cluster of s_t, from 0.
         bootstrap: float64 [S], V̂ of the state after the last turn; used where ``may_bootstrap`` says so.
         truncated: bool [S], the session was cut (all False when absent).
         terminated: bool [S], the session ended by itself (not ``truncated`` when absent).
@@ -58,7 +60,8 @@ class SessionBatch:
     log_ratio: np.ndarray | None = None
     q: np.ndarray | None = None
     v: np.ndarray | None = None
-    log_density_ratio: np.ndarray | None = None
+    log_cluster_ratio: np.ndarray | None = None
+    state_cluster: np.ndarray | None = None
     bootstrap: np.ndarray | None = None
     truncated: np.ndarray = field(default=None)  # pyright: ignore[reportAssignmentType]
     terminated: np.ndarray = field(default=None)  # pyright: ignore[reportAssignmentType]
@@ -70,6 +73,8 @@ class SessionBatch:
         for name in (*_PER_TURN, *_PER_SESSION):
             if getattr(self, name) is not None:
                 set_(self, name, np.asarray(getattr(self, name), np.float64))
+        if self.state_cluster is not None:
+            set_(self, "state_cluster", np.asarray(self.state_cluster, np.int64))
         sessions = len(self.offsets) - 1
         truncated = np.zeros(sessions, bool) if self.truncated is None else np.asarray(self.truncated, bool)
         set_(self, "truncated", truncated)
@@ -135,7 +140,8 @@ class SessionBatch:
         lengths = self.lengths[sessions]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.repeat(self.offsets[sessions] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        taken = {n: None if (a := getattr(self, n)) is None else a[rows] for n in _PER_TURN}
+        per_turn = (*_PER_TURN, "state_cluster")
+        taken = {n: None if (a := getattr(self, n)) is None else a[rows] for n in per_turn}
         per_session = {
             n: None if (a := getattr(self, n)) is None else a[sessions]
             for n in (*_PER_SESSION, "truncated", "terminated")
@@ -149,7 +155,7 @@ class SessionBatch:
             raise PreplayError("offsets must start at 0 and rise: every session has at least one turn.")
         if not 0 <= self.gamma <= 1:
             raise PreplayError(f"gamma is {self.gamma}, but a discount lies in [0, 1].")
-        sizes = dict.fromkeys(_PER_TURN, self.n_turns)
+        sizes = dict.fromkeys((*_PER_TURN, "state_cluster"), self.n_turns)
         sizes |= dict.fromkeys((*_PER_SESSION, "truncated", "terminated"), self.n_sessions)
         for name, size in sizes.items():
             self._check_array(name, size)
@@ -167,7 +173,7 @@ class SessionBatch:
         if array.shape != (size,):
             raise PreplayError(f"{name} has shape {array.shape}, but the sessions need ({size},).")
         bad = ~np.isfinite(array)
-        if name in ("log_ratio", "log_density_ratio"):
+        if name in ("log_ratio", "log_cluster_ratio"):
             bad &= ~np.isneginf(array)
         if bad.any():
             row = int(np.argmax(bad))
@@ -183,5 +189,6 @@ _FIX = {
     "log_ratio": "Log behaviour propensities, or estimate them with a calibrated classifier.",
     "q": "Fit FQE or a world model first.",
     "v": "Fit FQE or a world model first.",
-    "log_density_ratio": "Fit the state-action density ratio first.",
+    "log_cluster_ratio": "Cluster the action embeddings and compare cluster probabilities (clustered_log_ratio).",
+    "state_cluster": "Cluster the state embeddings first.",
 }

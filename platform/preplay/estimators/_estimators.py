@@ -69,7 +69,8 @@ class TrajectoryWeighted(TermsEstimator):
 
     def _terms(self, batch: SessionBatch) -> Terms:
         layout = Layout.single_step(batch.layout)
-        weight = _cumulative(batch)[batch.layout.last_rows]
+        assert batch.log_ratio is not None
+        weight = batch.layout.cumulate(batch.log_ratio)[batch.layout.last_rows]
         returns = batch.returns[layout.order]
         return Terms(
             layout, weight, returns, np.ones(1), np.zeros(batch.n_sessions), self.normaliser, batch.n_turns
@@ -78,13 +79,18 @@ class TrajectoryWeighted(TermsEstimator):
 
 @dataclass(frozen=True)
 class StepWeighted(TermsEstimator):
-    """One weight per turn: PDIS (1/n) Σ γ^t w_t r_t, or weighted PDIS with w_t over Σ w_t of all sessions."""
+    """One weight per turn: PDIS (1/n) Σ γ^t w_t r_t, or weighted PDIS with w_t over Σ w_t of all sessions.
+
+    With ratios of action clusters in place of actions (``needs`` names the array) it is MIPS (Saito &
+    Joachims 2022).
+    """
 
     normaliser: Normaliser
 
     def _terms(self, batch: SessionBatch) -> Terms:
+        ratio = getattr(batch, self.needs[0])
         x = batch.layout.by_step(batch.full_reward)
-        return _stepwise(batch, x, np.zeros(batch.n_sessions), self.normaliser)
+        return _stepwise(batch, ratio, x, np.zeros(batch.n_sessions), self.normaliser)
 
 
 @dataclass(frozen=True)
@@ -98,8 +104,9 @@ class DoublyRobust(TermsEstimator):
 
     def _terms(self, batch: SessionBatch) -> Terms:
         assert batch.v is not None
+        assert batch.log_ratio is not None
         x = batch.layout.by_step(temporal_differences(batch))
-        return _stepwise(batch, x, batch.v[batch.offsets[:-1]], self.normaliser)
+        return _stepwise(batch, batch.log_ratio, x, batch.v[batch.offsets[:-1]], self.normaliser)
 
 
 def temporal_differences(batch: SessionBatch) -> np.ndarray:
@@ -111,14 +118,11 @@ def temporal_differences(batch: SessionBatch) -> np.ndarray:
     return batch.reward + batch.gamma * following - batch.q
 
 
-def _cumulative(batch: SessionBatch) -> np.ndarray:
-    """log w_t by step."""
-    assert batch.log_ratio is not None
-    return batch.layout.cumulate(batch.log_ratio)
-
-
-def _stepwise(batch: SessionBatch, x: np.ndarray, base: np.ndarray, normaliser: Normaliser) -> Terms:
-    return Terms(batch.layout, _cumulative(batch), x, batch.discounts, base, normaliser, batch.n_turns)
+def _stepwise(
+    batch: SessionBatch, ratio: np.ndarray, x: np.ndarray, base: np.ndarray, normaliser: Normaliser
+) -> Terms:
+    weight = batch.layout.cumulate(ratio)
+    return Terms(batch.layout, weight, x, batch.discounts, base, normaliser, batch.n_turns)
 
 
 def _baseline(batch: SessionBatch, base: np.ndarray) -> Terms:
@@ -135,3 +139,5 @@ register(StepWeighted("pdis/1", ("log_ratio",), "count"))
 register(StepWeighted("wpdis/1", ("log_ratio",), "weights"))
 register(DoublyRobust("dr/1", ("log_ratio", "q", "v"), "count"))
 register(DoublyRobust("wdr/1", ("log_ratio", "q", "v"), "weights"))
+register(StepWeighted("mips/1", ("log_cluster_ratio",), "count"))
+register(StepWeighted("wmips/1", ("log_cluster_ratio",), "weights"))

@@ -1,7 +1,8 @@
 """Fitted Q evaluation of a stochastic target policy on feature vectors (Le, Voloshin & Yue 2019).
 
-Each iteration regresses Q(s, a) on r + γ Σ_k p_k Q⁻(s', a'_k) with a'_k drawn from the target policy, Q⁻ a frozen
-average of the last iteration. Members see their own fixed resample of the sessions and their own targets.
+Each iteration regresses Q(s, a) on r + γ Σ_k p_k Q⁻(s', a'_k) with a'_k drawn from the target policy, Q⁻ a
+frozen average of the last iteration. Members see their own fixed resample of the sessions and their own
+targets.
 
 Shapes: R turns, S sessions, K sampled actions, M members, DS and DA state and action features.
 """

@@ -9,8 +9,8 @@ from preplay.estimators._terms import Terms
 def influence_of_terms(terms: Terms) -> np.ndarray:
     """ψ_i in session order, float64 [S], mean 0; NaN where the estimate is undefined.
 
-    For ``Σ_t N_t / D_t`` the delta method gives ``ψ_i = n Σ_t (γ^t w_it x_it − w_it N_t / D_t) / D_t``, where a
-    session that has ended still takes part with its last weight.
+    For ``Σ_t N_t / D_t`` the delta method gives ``ψ_i = n Σ_t (γ^t w_it x_it − w_it N_t / D_t) / D_t``,
+    where a session that has ended still takes part with its last weight.
     """
     n = len(terms.base)
     base = terms.base - terms.base.mean()

@@ -1,8 +1,8 @@
 """What a session adds to an estimate: weight × quantity per step, and a baseline. Adds up over shards.
 
-Every estimator here has the form ``mean_i base_i + Σ_t γ^t Σ_i w_it x_it / D_t`` and differs only in w, x, base
-and in whether D_t is the number of sessions or the sum of their weights. An ended session keeps its last
-cumulative weight in D_t: dropping it turns a mean over sessions into a mean over survivors.
+Every estimator here has the form ``mean_i base_i + Σ_t γ^t Σ_i w_it x_it / D_t`` and differs only in w, x,
+base and in whether D_t is the number of sessions or the sum of their weights. An ended session keeps its
+last cumulative weight in D_t: dropping it turns a mean over sessions into a mean over survivors.
 """
 
 from dataclasses import dataclass, replace
