@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from preplay.logs._records import Quarantined, RawTurn, canonical_json, excerpt
+from preplay.logs._records import Outcome, Quarantined, RawTurn, canonical_json, excerpt
 
 STEP_SCHEMA = pa.schema(
     [
@@ -17,6 +17,7 @@ STEP_SCHEMA = pa.schema(
         pa.field("file", pa.string(), nullable=False),
         pa.field("seq", pa.int64(), nullable=False),
         pa.field("lost", pa.bool_(), nullable=False),
+        pa.field("outcome", pa.bool_(), nullable=False),
         pa.field("policy", pa.string(), nullable=False),
         pa.field("task", pa.string()),
         pa.field("state", pa.string(), nullable=False),
@@ -40,7 +41,8 @@ STEP_SCHEMA = pa.schema(
 """A checked step before sessions are assembled.
 
 ``order`` is the logged turn number, ``seq`` the order of arrival in ``file``, ``lost`` marks the place of a
-turn that was quarantined, ``whole_state`` says that state and next_state may carry the whole history.
+turn that was quarantined, ``outcome`` a session's reward logged apart from its turns, ``whole_state`` says
+that state and next_state may carry the whole history.
 """
 
 _LOGPROB_ROUNDING = 1e-6
@@ -48,6 +50,11 @@ _TRUE, _FALSE = {"true", "1", "yes", "t"}, {"false", "0", "no", "f", ""}
 _EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
 Step = dict[str, Any]
+_BLANK: Step = dict.fromkeys(STEP_SCHEMA.names) | {
+    **dict.fromkeys(("policy", "state", "action"), ""),
+    **dict.fromkeys(("lost", "outcome", "whole_state"), False),
+    "extras": "{}",
+}
 
 
 class FieldError(ValueError):
@@ -76,6 +83,22 @@ def check_turn(
     return _lost(raw, place), Quarantined(raw.source, field, reason, shown)
 
 
+def check_outcome(raw: Outcome, file: str, seq: int, notes: Counter[str]) -> Step | Quarantined:
+    """Check a session's reward that was logged apart from its turns."""
+    place = {"file": file, "seq": seq, "source": raw.source, "record_hash": raw.record_hash}
+    try:
+        reward = _reward(raw.reward, notes)
+        if reward is None:
+            raise FieldError("reward", "missing")
+        return (
+            _BLANK
+            | place
+            | {"session_id": _session_id(raw.session_id, notes), "reward": reward, "outcome": True}
+        )
+    except FieldError as error:
+        return Quarantined(raw.source, error.field, error.reason, excerpt(repr(raw.reward)))
+
+
 def _lost(raw: RawTurn, place: Step) -> Step | None:
     try:
         session_id = _session_id(raw.session_id, Counter())
@@ -85,12 +108,7 @@ def _lost(raw: RawTurn, place: Step) -> Step | None:
         order = _order(raw.values.get("turn"))
     except FieldError:
         order = None
-    blank = {name: None for name in STEP_SCHEMA.names} | dict.fromkeys(("policy", "state", "action"), "")
-    return (
-        blank
-        | place
-        | {"session_id": session_id, "order": order, "lost": True, "whole_state": False, "extras": "{}"}
-    )
+    return _BLANK | place | {"session_id": session_id, "order": order, "lost": True}
 
 
 def _step(raw: RawTurn, notes: Counter[str]) -> Step:
@@ -101,6 +119,7 @@ def _step(raw: RawTurn, notes: Counter[str]) -> Step:
         "session_id": _session_id(raw.session_id, notes),
         "order": _order(v.get("turn")),
         "lost": False,
+        "outcome": False,
         "policy": _optional_text(v.get("policy"), notes) or "logged",
         "task": _optional_text(v.get("task"), notes),
         "state": _text(state, v.get(state), notes),

@@ -90,6 +90,24 @@ def json_items(file: LogFile) -> Iterator[JsonRecord | Quarantined]:
             yield Quarantined(file.where(window.line), "record", reason, excerpt(window.rest()))
 
 
+def json_document(file: LogFile) -> Iterator[JsonRecord | Quarantined]:
+    """The whole file as one JSON value."""
+    with file.open() as stream:
+        data = stream.read()
+    try:
+        yield JsonRecord(decode_json(data), 1, data)
+    except ValueError as error:
+        yield Quarantined(file.where(1), "record", str(error), excerpt(data))
+
+
+def json_records(file: LogFile) -> Iterator[JsonRecord | Quarantined]:
+    """Records however they are laid out: one per line, items of one array, or one document per file."""
+    kind = peek_head(file.head()).kind if file.end is None else "jsonl"
+    if kind == "array":
+        return json_items(file)
+    return json_document(file) if kind == "object" else json_lines(file)
+
+
 class _Window:
     """A sliding text window over a byte stream, grown until the next JSON value fits."""
 

@@ -13,6 +13,7 @@ _TEXTS = {
     "sessions_of_whole_histories": "{n} sessions log the whole history as state; only the new part was kept.",
     "next_state_filled": "{n} missing next states were taken from the following turn.",
     "sessions_without_reward": "{n} sessions have no reward (0 was put in): join the outcomes (--outcomes FILE).",
+    "outcomes_joined": "{n} sessions got their reward from a record beside their turns.",
     "rewarded_at_end_only": "{n} sessions have a reward on their last turn only; the others count 0.",
     "end_assumed": "{n} sessions carry no end flag; their last turn counts as terminated.",
     "open_end": "{n} sessions stop without their end flag set; they count as truncated.",

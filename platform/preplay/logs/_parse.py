@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from preplay.logs._check import Step, check_turn
+from preplay.logs._check import Step, check_outcome, check_turn
 from preplay.logs._files import BROKEN_STREAM, LogFile
-from preplay.logs._records import Quarantined, RawTurn
+from preplay.logs._records import Outcome, Quarantined, RawTurn
 from preplay.logs._registry import Item, Reader
 
 
@@ -36,6 +36,10 @@ def parse_into(reader: Reader, file: LogFile, parsed: Parsed) -> Iterator[None]:
             parsed.steps += [step] if step else []
             parsed.quarantined += [refused] if refused else []
             parsed.records["quarantined"] += step is None
+        elif isinstance(item, Outcome):
+            checked = check_outcome(item, file.path, seq, parsed.notes)
+            (parsed.quarantined if isinstance(checked, Quarantined) else parsed.steps).append(checked)  # type: ignore[arg-type]
+            parsed.records["quarantined"] += isinstance(checked, Quarantined)
         elif isinstance(item, Quarantined):
             parsed.quarantined.append(item)
             parsed.records["quarantined"] += 1

@@ -41,6 +41,16 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """A session's reward that stands in a record of its own (a score, a feedback, a root run)."""
+
+    session_id: Any
+    reward: Any
+    source: str
+    record_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class Merged:
     """A record that holds no decision of its own and went into other turns (or only names the file)."""
 

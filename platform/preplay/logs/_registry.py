@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from preplay.errors import PreplayError
 from preplay.logs._files import LogFile
-from preplay.logs._records import Merged, Quarantined, RawTurn
+from preplay.logs._records import Merged, Outcome, Quarantined, RawTurn
 
 ENTRY_POINT_GROUP = "preplay.readers"
 
@@ -28,7 +28,7 @@ class Sniff(NamedTuple):
     why: str
 
 
-Item = RawTurn | Quarantined | Merged
+Item = RawTurn | Outcome | Quarantined | Merged
 
 
 @runtime_checkable

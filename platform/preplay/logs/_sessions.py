@@ -45,22 +45,25 @@ class Assembled:
 def assemble(session_id: str, steps: Sequence[Step], out: Assembled) -> None:
     """Append the turns of one session id to ``out``."""
     steps = sorted(steps, key=lambda s: (s["file"], s["seq"]))
+    outcomes = [s for s in steps if s["outcome"]]
     first_turn, first_refused = len(out.turns), len(out.quarantined)
-    for name, part in _tell_apart(session_id, steps, out):
-        _assemble_one(name, part, out)
+    parts = _tell_apart(session_id, [s for s in steps if not s["outcome"]], out)
+    cut = [_assemble_one(name, part, out) for name, part in parts]
+    if outcomes:
+        reward_logged = any(s["reward"] is not None for s in steps if not s["outcome"])
+        _apply(outcomes, out.turns[first_turn:], cut, reward_logged, out)
     read = {t["source"] for t in out.turns[first_turn:]}
-    bad = (
-        {q.source for q in out.quarantined[first_refused:]} | {s["source"] for s in steps if s["lost"]}
-    ) - read
+    bad = {q.source for q in out.quarantined[first_refused:]} | {s["source"] for s in steps if s["lost"]}
     merged = {s["source"] for s in steps} - read - bad
-    out.records.update(read=len(read), quarantined=len(bad), merged=len(merged))
+    out.records.update(read=len(read), quarantined=len(bad - read), merged=len(merged))
 
 
-def _assemble_one(session_id: str, steps: list[Step], out: Assembled) -> None:
+def _assemble_one(session_id: str, steps: list[Step], out: Assembled) -> bool:
+    """Append the turns of one session; say whether it was cut at a gap."""
     kept, is_cut = _until_gap(_in_order(steps, out), out)
     kept, is_cut = _until_end(kept, is_cut, out)
     if not kept:
-        return
+        return is_cut
     observed = split_history(kept)
     out.notes["sessions_of_whole_histories"] += observed is not None
     pairs = observed or [(s["state"], s["next_state"]) for s in kept]
@@ -72,6 +75,32 @@ def _assemble_one(session_id: str, steps: list[Step], out: Assembled) -> None:
     _note_rewards(kept, out)
     turns = _close(turns, kept, is_cut, out)
     out.turns += [turn | {"turn": i} for i, turn in enumerate(turns)]
+    return is_cut
+
+
+def _apply(
+    outcomes: list[Step], turns: list[dict[str, Any]], cut: list[bool], reward_logged: bool, out: Assembled
+) -> None:
+    """Put a reward that was logged apart onto the last turn, or say why it cannot be used."""
+    values = {s["reward"] for s in outcomes}
+    problem = None
+    if len(values) > 1:
+        problem = f"conflicting outcomes: {', '.join(map(str, sorted(values)))}"
+    elif not turns:
+        problem = "an outcome without a usable turn of its session"
+    elif len(cut) > 1:
+        problem = "an outcome of a session id that several sessions share"
+    elif any(cut):
+        problem = "an outcome of a session that is cut before its end"
+    elif reward_logged:
+        total = sum(t["reward"] for t in turns)
+        problem = None if total == outcomes[0]["reward"] else f"the session's turns have a return of {total}"
+    else:
+        turns[-1]["reward"] = outcomes[0]["reward"]
+        out.notes["sessions_without_reward"] -= 1
+        out.notes["outcomes_joined"] += 1
+    if problem:
+        out.quarantined += [_refused(s, "outcome", problem) for s in outcomes]
 
 
 def _note_rewards(steps: list[Step], out: Assembled) -> None:
@@ -81,7 +110,7 @@ def _note_rewards(steps: list[Step], out: Assembled) -> None:
         out.notes["rewarded_at_end_only"] += 1
 
 
-def _tell_apart(session_id: str, steps: list[Step], out: Assembled) -> Iterable[tuple[str, list[Step]]]:
+def _tell_apart(session_id: str, steps: list[Step], out: Assembled) -> list[tuple[str, list[Step]]]:
     steps = _without_copies(steps, out)
     if not _collisions(steps):
         return [(session_id, steps)]

@@ -1,7 +1,6 @@
 """Flat logs: one record per turn, as JSONL, CSV or Parquet; preplay's own turns among them."""
 
 import csv
-import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +11,9 @@ from preplay.logs._files import LogFile
 from preplay.logs._json_stream import json_lines, peek_head
 from preplay.logs._records import Quarantined, RawTurn, excerpt, hash_record
 from preplay.logs._registry import Item, Sniff, register
+from preplay.logs.readers._csv_rows import Bad, csv_rows, delimiter
 from preplay.logs.readers._fields import ALIASES, split_fields
 
-csv.field_size_limit(2**31 - 1)
 _FIELDS = "session_id, turn_id, state, action, reward, next_state; optional: " + ", ".join(
     k for k in ALIASES if k not in {"session_id", "turn", "state", "action", "reward", "next_state"}
 )
@@ -90,38 +89,18 @@ class TurnsCsv:
         if peek.kind != "text":
             return Sniff(0, f"not a table ({peek.kind})")
         header = peek.text.lstrip().split("\n", 1)[0].strip()
-        return _sniff_columns(set(next(csv.reader([header], delimiter=_delimiter(header)), [])), "a table")
+        return _sniff_columns(set(next(csv.reader([header], delimiter=delimiter(header)), [])), "a table")
 
     def read(self, file: LogFile) -> Iterator[Item]:
-        with file.open() as stream:
-            lines = _Lines(stream)
-            header = next(lines, "").strip()
-            columns = next(csv.reader([header], delimiter=_delimiter(header)), [])
-            lines.taken()
-            rows = csv.reader(lines, delimiter=_delimiter(header), strict=True)
-            while True:
-                first = lines.number + 1
-                try:
-                    row = next(rows, None)
-                except (csv.Error, UnicodeDecodeError) as error:
-                    yield Quarantined(
-                        file.where(first), "record", f"not a CSV row ({error})", excerpt(lines.taken())
-                    )
-                    continue
-                raw = lines.taken()
-                if row is None:
-                    return
-                if row:
-                    yield _csv_turn(columns, row, file.where(first), raw)
-
-
-def _csv_turn(columns: list[str], row: list[str], source: str, raw: bytes) -> Item:
-    if len(row) != len(columns):
-        reason = f"{len(row)} cells under {len(columns)} columns"
-        return Quarantined(source, "record", reason, excerpt(raw))
-    turn = _raw_turn({c: cell for c, cell in zip(columns, row, strict=True) if cell != ""}, source, raw)
-    turn.values["reward"] = _as_number(turn.values.get("reward"))
-    return turn
+        for number, row in csv_rows(file):
+            source = file.where(number)
+            if isinstance(row, Bad):
+                yield Quarantined(source, "record", row.reason, excerpt(row.raw))
+                continue
+            cells, raw = row
+            turn = _raw_turn(cells, source, raw)
+            turn.values["reward"] = _as_number(turn.values.get("reward"))
+            yield turn
 
 
 def _as_number(cell: Any) -> Any:
@@ -130,31 +109,6 @@ def _as_number(cell: Any) -> Any:
         return None if cell is None else float(cell)
     except ValueError:
         return cell
-
-
-def _delimiter(header: str) -> str:
-    return max(",\t;", key=header.count)
-
-
-class _Lines:
-    """Decoded lines that remember their number and what was taken since the last row."""
-
-    def __init__(self, stream: Any):
-        self._stream, self._taken, self.number = stream, io.BytesIO(), 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        data = next(self._stream)
-        self.number += 1
-        self._taken.write(data)
-        return data.decode("utf-8")
-
-    def taken(self) -> bytes:
-        """The raw bytes since the last call."""
-        data, self._taken = self._taken.getvalue(), io.BytesIO()
-        return data
 
 
 @register
