@@ -28,9 +28,12 @@ def pareto_k(log_weights: np.ndarray) -> float:
     if n < 25 or len(finite) < tail + 1 or tail < 5:
         return float("nan")
     scaled = np.exp(finite[-tail - 1 :] - finite[-1])
-    excess = scaled[1:] - scaled[0]
-    if excess[-1] <= 1e-12 or np.count_nonzero(excess > 1e-12) < 5:
+    if scaled[0] > 1 - 1e-9:
         return float("-inf")
+    excess = scaled[1:] - scaled[0]
+    excess = excess[excess > 0]
+    if len(excess) < 5:  # ties below a few large weights: heavy when one of them outweighs the rest
+        return float("inf") if excess[-1] > 0.5 * scaled.sum() else float("nan")
     return _generalised_pareto_shape(excess)
 
 
