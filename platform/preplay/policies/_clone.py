@@ -111,7 +111,7 @@ def fit_clone(turns: EmbeddedTurns, encoder: TextEncoder, name: str) -> ClonedPo
     """Clone the policy that acted in ``turns``; rewards are not looked at.
 
     What makes states similar (weights of turn, previous action and predicted action; temperature) is chosen by
-    the energy score of the drawn actions on held-out sessions.
+    how well it predicts the kind of action on held-out sessions.
     """
     sessions = len(turns.session_starts) - 1
     if sessions < MIN_SESSIONS:

@@ -8,15 +8,19 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.cluster import KMeans
 
 NEIGHBOURS = 32
 TURN_SCALE = 4.0
 """Turns t and t' are log((4 + t') / (4 + t)) apart: early turns differ more than late ones."""
 _FOLDS = 5
-_MAX_QUERIES = 400
+_MAX_QUERIES = 200
+_CLUSTERS = 16
+_FLOOR = 0.15
+"""Share of the overall frequencies mixed in, so that one unseen cluster does not decide."""
 _RIDGE = 3.0
-_PREVIOUS, _TURN, _PREDICTED = (0.3, 1.0), (0.0, 0.5), (0.0, 1.0, 3.0)
-_TEMPERATURES = (0.005, 0.02, 0.06, 0.2, 0.6)
+_PREVIOUS, _TURN, _PREDICTED = (0.0, 0.3, 1.0), (0.0, 0.5), (0.0, 1.0, 3.0)
+_TEMPERATURES = (0.02, 0.06, 0.2, 0.6, 2.0)
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,10 @@ def neighbours(queries: np.ndarray, points: np.ndarray, space: CloneSpace) -> tu
 
 
 def choose_space(states: StateBlocks, actions: np.ndarray, session: np.ndarray) -> CloneSpace:
-    """The space with the lowest energy score of the drawn actions on sessions left out of the fit.
+    """The space that predicts the cluster of the logged action best on sessions left out of the fit.
+
+    Actions are compared by cluster because two texts that do the same are rarely equal; a score on raw
+    embeddings rewards spread over wordings instead of finding the right states.
 
     Args:
         states: [R] logged states.
@@ -79,54 +86,32 @@ def choose_space(states: StateBlocks, actions: np.ndarray, session: np.ndarray) 
         session: int64 [R] session numbers; folds are cut between sessions.
     """
     fold = session % min(_FOLDS, int(session.max()) + 1)
-    queries = _spread(len(session), _MAX_QUERIES)
-    fitted = [_fit_ridge(states.select(fold != f), actions[fold != f]) for f in range(int(fold.max()) + 1)]
-    scores: dict[tuple[float, float, float, float], float] = dict.fromkeys(
+    cluster = _clusters(actions)
+    losses: dict[tuple[float, float, float, float], float] = dict.fromkeys(
         itertools.product(_PREVIOUS, _TURN, _PREDICTED, _TEMPERATURES), 0.0
     )
-    for weights in itertools.product(_PREVIOUS, _TURN, _PREDICTED):
-        for f, (coefficients, mean) in enumerate(fitted):
-            space = CloneSpace(*weights, 1.0, coefficients, mean)
-            for temperature, score in _fold_scores(space, states, actions, fold, f, queries).items():
-                scores[*weights, temperature] += score
-    best = min(scores, key=lambda choice: scores[choice])
-    coefficients, mean = _fit_ridge(states, actions)
-    return CloneSpace(*best, coefficients, mean)
+    for held_out in range(int(fold.max()) + 1):
+        kept, asked = np.flatnonzero(fold != held_out), _thinned(np.flatnonzero(fold == held_out))
+        ridge = _fit_ridge(states.select(kept), actions[kept])
+        usual = np.bincount(cluster[kept], minlength=cluster.max() + 1)[cluster[asked]] / len(kept)
+        for weights in itertools.product(_PREVIOUS, _TURN, _PREDICTED):
+            space = CloneSpace(*weights, 1.0, *ridge)
+            points, queries = space.points(states.select(kept)), space.points(states.select(asked))
+            rows, distance = _nearest(_squared_distances(queries, points))
+            agree = cluster[kept][rows] == cluster[asked][:, None]
+            for temperature in _TEMPERATURES:
+                found = (_softmin(distance, temperature) * agree).sum(axis=1)
+                losses[*weights, temperature] -= float(
+                    np.log((1 - _FLOOR) * found + _FLOOR * usual + 1e-9).sum()
+                )
+    best = min(losses, key=lambda choice: losses[choice])
+    return CloneSpace(*best, *_fit_ridge(states, actions))
 
 
-def energy_score(drawn: np.ndarray, probability: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """``E|X - y| - E|X - X'| / 2`` of weighted draws, float64 [B]: least in the mean for the true distribution.
-
-    Args:
-        drawn: [B, K, D] possible values. probability: [B, K]. actual: [B, D].
-    """
-    to_actual = np.linalg.norm(drawn - actual[:, None], axis=2)
-    gram = drawn @ drawn.transpose(0, 2, 1)
-    square = np.einsum("bkk->bk", gram)
-    between = np.sqrt(np.maximum(square[:, :, None] + square[:, None] - 2 * gram, 0.0))
-    spread = np.einsum("bk,bkl,bl->b", probability, between, probability)
-    return (probability * to_actual).sum(axis=1) - spread / 2
-
-
-def _fold_scores(
-    space: CloneSpace,
-    states: StateBlocks,
-    actions: np.ndarray,
-    fold: np.ndarray,
-    held_out: int,
-    queries: np.ndarray,
-) -> dict[float, float]:
-    """Summed energy score of each temperature on the queries of one fold."""
-    asked = queries[fold[queries] == held_out]
-    kept = np.flatnonzero(fold != held_out)
-    if not len(asked):
-        return dict.fromkeys(_TEMPERATURES, 0.0)
-    rows, distance = _nearest(
-        _squared_distances(space.points(states.select(asked)), space.points(states.select(kept)))
-    )
-    drawn = actions[kept][rows].astype(np.float64)
-    actual = actions[asked].astype(np.float64)
-    return {t: float(energy_score(drawn, _softmin(distance, t), actual).sum()) for t in _TEMPERATURES}
+def _clusters(actions: np.ndarray) -> np.ndarray:
+    """Cluster of each action, int64 [R]."""
+    count = max(1, min(_CLUSTERS, len(actions) // 4, len(np.unique(actions, axis=0))))
+    return KMeans(count, random_state=0).fit_predict(actions).astype(np.int64)
 
 
 def _fit_ridge(states: StateBlocks, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,6 +156,6 @@ def _softmin(distance: np.ndarray, temperature: float) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _spread(total: int, wanted: int) -> np.ndarray:
-    """At most ``wanted`` row numbers, evenly spread over ``total``."""
-    return np.unique(np.linspace(0, total - 1, min(total, wanted)).astype(np.int64))
+def _thinned(rows: np.ndarray) -> np.ndarray:
+    """At most ``_MAX_QUERIES`` of the rows, evenly spread."""
+    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MAX_QUERIES)).astype(np.int64))]
