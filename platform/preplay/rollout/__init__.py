@@ -1,0 +1,19 @@
+"""Imagined sessions: policies against world models, batched, on Ray."""
+
+from preplay.rollout._config import RolloutConfig
+from preplay.rollout._initial import InitialStates
+from preplay.rollout._loop import Block, rollout_block
+from preplay.rollout._result import Drift, RolloutResult
+from preplay.rollout._run import run_rollouts
+from preplay.rollout._schema import IMAGINED_SCHEMA
+
+__all__ = [
+    "IMAGINED_SCHEMA",
+    "Block",
+    "Drift",
+    "InitialStates",
+    "RolloutConfig",
+    "RolloutResult",
+    "rollout_block",
+    "run_rollouts",
+]
