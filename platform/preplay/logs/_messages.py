@@ -179,3 +179,19 @@ def _seen_extras(seen: Sequence[Message], key: str) -> dict[str, Any]:
         for m in seen
     ]
     return {key: details} if any(details) else {}
+
+
+def request_turn(request: Sequence[Message], answer: Message) -> dict[str, Any]:
+    """The Turn values of one logged model call: its request holds the whole history, its answer the action.
+
+    The observation is what follows the agent's last message in the request. The number of earlier messages
+    goes to extras: calls of one session are told from each other by it.
+    """
+    start = next((i for i, m in enumerate(request) if m.role != SYSTEM), len(request))
+    last = max((i for i, m in enumerate(request) if m.role == AGENT), default=start - 1)
+    task = "\n\n".join(m.text for m in request[:start]) or None
+    seen = list(request[max(last + 1, start) :])
+    values = _turn(answer, seen, task, index=0 if last < start else 1)
+    del values["turn"]
+    values["extras"] = values["extras"] | {"history_messages": max(last + 1 - start, 0)}
+    return values

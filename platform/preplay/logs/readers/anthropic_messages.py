@@ -33,7 +33,8 @@ class AnthropicMessages:
     example = (
         '{"session_id": "c1", "model": "claude", "system": "Be kind.", "messages": [{"role": "user", '
         '"content": "Weather?"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", '
-        '"name": "weather", "input": {"city": "Bern"}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", '
+        '"name": "weather", "input": {"city": "Bern"}}]}, {"role": "user", "content": [{"type": "tool_result", '
+        '"tool_use_id": "t1", '
         '"content": "sunny"}]}, {"role": "assistant", "content": [{"type": "text", "text": "Sunny."}]}]}'
     )
     fields = "system, messages (role, content blocks), response (content, usage), model, session_id, reward"

@@ -1,6 +1,7 @@
 """ATIF, the Agent Trajectory Interchange Format: one trajectory per JSON document."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from preplay.logs._files import LogFile
@@ -32,8 +33,9 @@ class Atif:
     example = (
         '{"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1"}, "steps": ['
         '{"step_id": 1, "source": "user", "message": "Price?"}, {"step_id": 2, "source": "agent", "message": "", '
-        '"tool_calls": [{"tool_call_id": "c", "function_name": "price", "arguments": {}}], "observation": {"results": '
-        '[{"source_call_id": "c", "content": "185"}]}, "metrics": {"logprobs": [-0.1, -0.2]}}]}'
+        '"tool_calls": [{"tool_call_id": "c", "function_name": "price", "arguments": {}}], '
+        '"observation": {"results": [{"source_call_id": "c", "content": "185"}]}, '
+        '"metrics": {"logprobs": [-0.1, -0.2]}}]}'
     )
     fields = (
         "steps (source, message, tool_calls, observation.results, metrics), agent, session_id, extra.reward"
@@ -58,11 +60,7 @@ def _trajectory(record: JsonRecord, source: str) -> list[Item]:
     run = as_dict(record.value, "the record")
     agent = dict_or_empty(run.get("agent"))
     steps = [as_dict(s, "a step") for s in as_list(run.get("steps"), "steps")]
-    ids = [s.get("step_id") for s in steps]
-    if all(isinstance(i, int) for i in ids) and ids != list(
-        range(ids[0] if ids else 1, (ids[0] if ids else 1) + len(ids))
-    ):
-        raise ValueError(f"the step_ids are not consecutive: {ids[:20]}")
+    _check_order([s.get("step_id") for s in steps])
     messages = [m for step in steps for m in _messages(step)]
     common = {"policy": text_or_none(agent.get("model_name")) or text_or_none(agent.get("name"))}
     reward = dict_or_empty(run.get("extra")).get("reward")
@@ -71,6 +69,12 @@ def _trajectory(record: JsonRecord, source: str) -> list[Item]:
     left = without(run, "steps", "session_id")
     place = (source, hash_record(record.raw))
     return conversation_items(messages, source if session_id is None else session_id, common, left, place)
+
+
+def _check_order(ids: list[Any]) -> None:
+    numbers = [i for i in ids if isinstance(i, int)]
+    if len(numbers) == len(ids) and any(b != a + 1 for a, b in pairwise(numbers)):
+        raise ValueError(f"the step_ids are not consecutive: {ids[:20]}")
 
 
 def _messages(step: dict[str, Any]) -> list[Message]:
@@ -120,8 +124,8 @@ def _call(raw: Any) -> ToolCall:
 
 
 def _values(step: dict[str, Any], metrics: dict[str, Any]) -> dict[str, Any]:
-    logprobs = metrics.get("logprobs")
-    numbers = isinstance(logprobs, list) and logprobs and all(type(p) in (int, float) for p in logprobs)
+    logprobs = list_or_empty(metrics.get("logprobs"))
+    numbers = bool(logprobs) and all(type(p) in (int, float) for p in logprobs)
     reward = metrics.get("reward", dict_or_empty(metrics.get("extra")).get("reward"))
     values = {
         "behavior_logprob": sum(logprobs) if numbers else None,

@@ -28,7 +28,7 @@ class Balrog:
 
     name = "balrog-csv"
     description = "BALROG episode CSV files"
-    example = "Step,Action,Reasoning,Observation,Reward,Done\n0,go forward,,You see a door,0.0,False\n1,open,,Done,1.0,True"
+    example = "Step,Action,Reasoning,Observation,Reward,Done\n0,forward,,You see a door,0.0,False\n1,open,,,1.0,True"
     fields = "Step, Action, Reasoning, Observation, Reward, Done; client.model_id of the JSON file beside it"
     quirks = (
         "columns in any order; the first observation is not logged (the task stands there); the logged action is "
