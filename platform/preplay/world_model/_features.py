@@ -201,7 +201,7 @@ def fit_features(
     """
     torch.manual_seed(derive_seed(seed, "phi", "init"))
     features = TextFeatures(embeddings.shape[1], config).to(device)
-    bank = torch.as_tensor(embeddings, device=device)
+    bank = torch.tensor(embeddings, device=device)
     train = turns.rows_of(held_out=False)
     _fit_components(features, bank, turns, train)
     clusters, count = _cluster_actions(embeddings, turns, train, config, seed)

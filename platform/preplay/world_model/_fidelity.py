@@ -87,7 +87,7 @@ def measure_fidelity(
     Args:
         embeddings: Bank of text embeddings float32 [N, D] that ``turns`` points into.
     """
-    bank = torch.as_tensor(embeddings, device=model.device)
+    bank = torch.tensor(embeddings, device=model.device)
     condition = ConditionTable.build(model, bank, turns)
     latent = model.latent(bank)[torch.as_tensor(turns.next_observation, device=model.device)]
     held_out = turns.rows_of(held_out=True)

@@ -18,7 +18,10 @@ class Dynamics(Protocol):
     which makes rollouts independent of sharding and lets policies be compared under common random numbers.
     """
 
-    noise_dim: int
+    @property
+    def noise_dim(self) -> int:
+        """Z: normal numbers per row and step."""
+        ...
 
     def step(self, condition: Tensor, noise: Tensor) -> Tensor:
         """Next latent float32 [B, L] from condition float32 [B, W, F] and normal noise float32 [B, Z]."""
@@ -69,11 +72,20 @@ class Transition:
 class WorldModel(Protocol):
     """A simulator of the agent's world learned from logs: embeddings of actions in, observations out."""
 
-    texts: Sequence[str]
-    """The logged observations that imagined ones are decoded to."""
-    horizon: int
-    """Turns after which a session is truncated."""
-    noise_dim: int
+    @property
+    def texts(self) -> Sequence[str]:
+        """The logged observations that imagined ones are decoded to."""
+        ...
+
+    @property
+    def horizon(self) -> int:
+        """Turns after which a session is truncated."""
+        ...
+
+    @property
+    def noise_dim(self) -> int:
+        """Z: normal numbers per session and turn."""
+        ...
 
     def start(
         self,

@@ -91,7 +91,7 @@ def train_world_model(
     torch.manual_seed(derive_seed(seed, "dynamics", "init"))
     model = LatentWorldModel(config, shape).to(device)
     model.features = features
-    bank = torch.as_tensor(data.bank.embeddings, device=device)
+    bank = torch.tensor(data.bank.embeddings, device=device)
     job = _prepare(model, bank, turns, seed, checkpoints, progress)
     traces = {"features": trace} | _train_parts(job)
     return TrainedModel(_add_retrieval(model, job, bank, data.bank.texts), turns, traces)

@@ -1,0 +1,133 @@
+"""Commands that judge policies: evaluate, compare, truth."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from preplay.cli._console import (
+    Address,
+    Cache,
+    ConfigFile,
+    Preset,
+    PresetOption,
+    Seed,
+    Without,
+    cache_folder,
+    console,
+    join_ray,
+    settings,
+)
+
+POLICY_HELP = "Policy: `python:module:function`, `env:NAME` or `cloned:FOLDER`."
+Embedded = Annotated[str, typer.Option("--data", help="Embedded dataset written by `embed`.")]
+Models = Annotated[str, typer.Option("--models", help="World models written by `train`.")]
+Output = Annotated[Path, typer.Option(help="Folder of the report to write.")]
+EnvironmentName = Annotated[
+    str | None, typer.Option("--environment", help="Known environment that `env:` policies belong to.")
+]
+Estimators = Annotated[
+    str | None,
+    typer.Option(
+        "--estimators", help="Comma-separated estimators to print; all that the logs allow by default."
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    for command in (evaluate, compare, truth):
+        app.command(rich_help_panel="Policies")(command)
+
+
+def evaluate(
+    policy: Annotated[str, typer.Argument(help=POLICY_HELP)],
+    data: Embedded,
+    models: Models,
+    output: Output,
+    environment: EnvironmentName = None,
+    estimators: Estimators = None,
+    without: Without = None,
+    config: ConfigFile = None,
+    preset: PresetOption = Preset.default,
+    seed: Seed = None,
+    cache: Cache = None,
+    address: Address = None,
+) -> None:
+    """Estimate the value of one policy that never ran, and write a report.
+
+    Example: `preplay evaluate python:my_agent:act --data runs/mine/embedded --models runs/mine/models
+    --output runs/mine/report`
+    """
+    compare(
+        [policy], data, models, output, environment, estimators, without, config, preset, seed, cache, address
+    )
+
+
+def compare(
+    policies: Annotated[list[str], typer.Argument(help=POLICY_HELP)],
+    data: Embedded,
+    models: Models,
+    output: Output,
+    environment: EnvironmentName = None,
+    estimators: Estimators = None,
+    without: Without = None,
+    config: ConfigFile = None,
+    preset: PresetOption = Preset.default,
+    seed: Seed = None,
+    cache: Cache = None,
+    address: Address = None,
+) -> None:
+    """Estimate several policies on the same logs and the same imagined randomness, and write one report.
+
+    Example: `preplay compare env:expert env:random --environment support_desk --data runs/demo/embedded
+    --models runs/demo/models --output runs/demo/report`
+    """
+    from preplay.pipeline import EvaluationRequest, evaluate_policies
+    from preplay.report import compare_table, summary_sentence, write_report
+
+    request = EvaluationRequest(
+        data=data,
+        models=models,
+        policies=tuple(policies),
+        output=output.absolute(),
+        cache=cache_folder(cache),
+        environment=environment,
+        estimators=tuple(estimators.split(",")) if estimators else None,
+        without=tuple(without or ()),
+    )
+    chosen = settings(config, preset, seed)
+    join_ray(address)
+    report = evaluate_policies(request, chosen, console=console)
+    write_report(report, output)
+    console.print(compare_table(report))
+    console.print(summary_sentence(report))
+    console.print(f"Report: [bold]{output / 'report.html'}[/]")
+
+
+def truth(
+    policies: Annotated[list[str] | None, typer.Argument(help="`env:NAME`s; all by default.")] = None,
+    environment: Annotated[str, typer.Option(help="Known environment.")] = "support_desk",
+    sessions: Annotated[int, typer.Option(help="Sessions to play per policy.")] = 20_000,
+    seed: Seed = None,
+) -> None:
+    """Play policies in a known environment and print their true values.
+
+    Example: `preplay truth env:expert env:random --environment support_desk`
+    """
+    from preplay.environments import get_environment
+    from preplay.environments import truth as play
+    from preplay.policies import load_policy
+
+    known = get_environment(environment)
+    specs = policies or [f"env:{name}" for name in known.policies()]
+    table = Table(title=f"True values in {environment} ({sessions:,} sessions each, gamma {known.gamma})")
+    for column in ("policy", "value", "standard error", "turns", "resolved", "sale", "churned"):
+        table.add_column(column, justify="left" if column == "policy" else "right")
+    for spec in specs:
+        result = play(load_policy(spec, known), known, sessions=sessions, seed=seed or 0)
+        shares = [f"{share:.1%}" for share in (result.resolved, result.sale, result.churned)]
+        numbers = [f"{result.value:+.3f}", f"{result.standard_error:.4f}", f"{result.mean_length:.1f}"]
+        table.add_row(result.policy, *numbers, *shares)
+    console.print(table)

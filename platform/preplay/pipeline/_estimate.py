@@ -1,0 +1,167 @@
+"""All estimates of one policy from its imagined sessions and the logs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from preplay.errors import PreplayError
+from preplay.estimators import (
+    Estimate,
+    Evidence,
+    FQEInputs,
+    SessionBatch,
+    evaluate_estimator,
+    fit_fqe,
+    get_estimator,
+)
+from preplay.pipeline._context import Context
+from preplay.pipeline._headline import ModelEvidence, choose_headline
+from preplay.pipeline._imagined import Imagined, imagined_values
+from preplay.pipeline._logged import log_ratios, logged_states, sampled_actions
+from preplay.pipeline._model_value import fit_model_value
+from preplay.policies import Policy
+
+WEIGHTED = ("is", "pdis", "wis", "wpdis")
+CORRECTED = ("dr", "wdr")
+
+
+@dataclass(frozen=True)
+class PolicyEstimates:
+    """What was found out about one policy.
+
+    Args:
+        headline: The number that leads.
+        estimates: Every estimate by its short name: ``wpdis`` (logs alone), ``model.dm``, ``model.wdr``,
+            ``model.blend`` (their mean), ``fqe.dm``, ``fqe.wdr``.
+        batch: The sessions with the policy's ratios, for diagnostics; ratios may be None.
+    """
+
+    headline: Estimate
+    estimates: dict[str, Estimate]
+    batch: SessionBatch
+
+
+def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> PolicyEstimates:
+    """Estimate the policy's value in every way that the logs allow."""
+    ratios = log_ratios(context.data, policy)
+    batch = replace(context.batch, log_ratio=ratios)
+    run = _runner(context, policy)
+    estimates = {"mean": run("mean", batch, "mean")}
+    if ratios is not None:
+        estimates |= {name: run(name, batch, name) for name in WEIGHTED}
+    estimates |= _model_estimates(context, policy, imagined, batch, run)
+    estimates |= _fqe_estimates(context, policy, batch, run)
+    evidence = ModelEvidence(
+        bias=float(np.mean([abs(f.on_policy_value - f.logged_value) for f in context.fidelity])),
+        beyond=imagined.share_beyond(context.support_radius),
+        spread=float(context.batch.returns.std()),
+    )
+    headline = choose_headline(estimates, evidence, context.config.evaluation.level)
+    wanted = context.request.estimators
+    shown = estimates if wanted is None else {name: estimates[name] for name in _known(wanted, estimates)}
+    return PolicyEstimates(headline, shown, batch)
+
+
+Runner = Callable[..., Estimate]
+
+
+def _runner(context: Context, policy: Policy) -> Runner:
+    settings = context.config.evaluation
+
+    def run(label: str, batch: SessionBatch, name: str, **options: object) -> Estimate:
+        estimate = evaluate_estimator(
+            get_estimator(name),
+            batch,
+            policy=policy.name,
+            level=settings.level,
+            resamples=settings.resamples,
+            seed=context.config.seed,
+            **options,  # pyright: ignore[reportArgumentType]
+        )
+        family, _, _ = label.partition(".")
+        prefix = f"{family}." if family in ("model", "fqe") else ""
+        return estimate.model_copy(update={"estimator": f"{prefix}{estimate.estimator}"})
+
+    return run
+
+
+def _model_estimates(
+    context: Context, policy: Policy, imagined: Imagined, batch: SessionBatch, run: Runner
+) -> dict[str, Estimate]:
+    """The model's direct method, and the doubly robust estimates on its Q."""
+    sessions = context.initial_sessions
+    first = np.zeros(batch.n_turns)
+    first[batch.offsets[sessions]] = imagined.result.initial_values
+    direct = replace(batch, v=first, q=first, log_ratio=None).select(sessions)
+    found = {"model.dm": _with_members(run("model.dm", direct, "dm"), imagined.result.member_values)}
+    if batch.log_ratio is None:
+        return found
+    tasks = context.data.task_id[batch.offsets[sessions]]
+    rows = imagined_values(imagined, context.model, context.encoder, tasks)
+    value = fit_model_value(rows, seed=context.config.seed)
+    states = logged_states(context.data, policy.reads).before
+    actions = sampled_actions(
+        context.model,
+        policy,
+        states,
+        context.encoder,
+        count=context.config.evaluation.sampled_actions,
+        seed=context.config.seed,
+    )
+    features = context.features
+    corrected = replace(batch, q=value.q(features.state, features.action), v=value.v(features.state, actions))
+    return found | {f"model.{name}": run(f"model.{name}", corrected, name) for name in CORRECTED}
+
+
+def _fqe_estimates(context: Context, policy: Policy, batch: SessionBatch, run: Runner) -> dict[str, Estimate]:
+    """Fitted Q evaluation on phi, alone and corrected."""
+    settings, features = context.config.evaluation, context.features
+    states = logged_states(context.data, policy.reads)
+    starts = context.data.session_starts
+    draw = {"count": settings.sampled_actions, "seed": context.config.seed}
+    before = sampled_actions(context.model, policy, states.before, context.encoder, **draw)
+    behind = sampled_actions(context.model, policy, states.after_last, context.encoder, **draw)
+    following = np.concatenate([before[1:], before[:1]])
+    following[starts[1:] - 1] = behind
+    fitted = fit_fqe(
+        FQEInputs(
+            offsets=starts,
+            state_features=features.state,
+            action_features=features.action,
+            reward=context.turns.reward,
+            terminated=context.turns.terminated,
+            truncated=context.data.turns["truncated"].to_numpy(zero_copy_only=False),
+            next_state_features=features.after,
+            next_action_features=following,
+            start_action_features=before[starts[:-1]],
+            gamma=context.gamma,
+            horizon=context.model.horizon,
+        ),
+        settings.fqe,
+        seed=context.config.seed,
+    )
+    valued = replace(batch, q=fitted.q, v=fitted.v, bootstrap=fitted.bootstrap)
+    evidence = Evidence(fqe_converged=fitted.convergence.converged)
+    members = fitted.v_start_members
+    assert members is not None
+    direct = run("fqe.dm", replace(valued, log_ratio=None), "dm", evidence=evidence)
+    found = {"fqe.dm": _with_members(direct, members.mean(1))}
+    if batch.log_ratio is not None:
+        found |= {f"fqe.{name}": run(f"fqe.{name}", valued, name, evidence=evidence) for name in CORRECTED}
+    return found
+
+
+def _with_members(estimate: Estimate, values: np.ndarray) -> Estimate:
+    """The estimate with the spread of the ensemble beside its sampling error."""
+    spread = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    return estimate.model_copy(update={"epistemic_error": spread})
+
+
+def _known(wanted: tuple[str, ...], estimates: dict[str, Estimate]) -> list[str]:
+    unknown = [name for name in wanted if name not in estimates]
+    if unknown:
+        raise PreplayError(
+            f"no estimate {unknown[0]!r} on these logs.", fix=f"There are: {', '.join(sorted(estimates))}."
+        )
+    return list(wanted)

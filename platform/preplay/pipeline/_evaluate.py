@@ -1,0 +1,175 @@
+"""From embedded logs and world models to the report on any number of target policies."""
+
+import datetime as dt
+import hashlib
+import inspect
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import numpy as np
+from rich.console import Console
+
+from preplay.artifacts import open_artifact, read_manifest
+from preplay.environments import truth
+from preplay.errors import PreplayError
+from preplay.estimators import spearman
+from preplay.logs import load_card
+from preplay.pipeline._config import PreplayConfig
+from preplay.pipeline._context import Context, EvaluationRequest, load_context
+from preplay.pipeline._describe import (
+    drift_of,
+    logged_drift,
+    logged_policies,
+    model_quality,
+    session_pairs,
+    support_of,
+)
+from preplay.pipeline._estimate import estimate_policy
+from preplay.pipeline._imagined import Imagined
+from preplay.policies import Policy, load_policy
+from preplay.report import EvaluationReport, PolicyResult, Ranking, Truth
+from preplay.rollout import RolloutResult, run_rollouts
+from preplay.world_model import load_world_model
+
+_VERSIONS = ("preplay", "ray", "torch", "diffusers", "sentence-transformers", "numpy")
+
+
+def evaluate_policies(
+    request: EvaluationRequest, config: PreplayConfig, *, console: Console
+) -> EvaluationReport:
+    """Judge every policy of the request; imagined sessions that a killed run finished are used again.
+
+    Ray must be running.
+    """
+    with console.status("Loading logs and world models"):
+        context = load_context(request, config)
+        policies = _load_policies(context)
+    rollouts = _imagine(context, policies)
+    results = []
+    for number, (spec, policy) in enumerate(policies.items(), 1):
+        with console.status(f"Estimating {policy.name} ({number} of {len(policies)})"):
+            results.append(_result(context, spec, policy, rollouts[spec]))
+    return _report(context, results)
+
+
+def _load_policies(context: Context) -> dict[str, Policy]:
+    specs = dict.fromkeys(context.request.policies)
+    policies = {spec: load_policy(spec, context.environment, context.encoder) for spec in specs}
+    names = [policy.name for policy in policies.values()]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise PreplayError(f"two policies are called {twice[0]!r}.", fix="Give each policy its own name.")
+    return policies
+
+
+def _imagine(context: Context, policies: Mapping[str, Policy]) -> dict[str, RolloutResult]:
+    config = context.config
+    keyed = {policy_key(spec): policy for spec, policy in policies.items()}
+    results = run_rollouts(
+        [str(path) for path in context.members],
+        keyed,
+        context.initial_states,
+        config.rollout.model_copy(update={"gamma": context.gamma, "seed": config.seed}),
+        context.request.output / "rollouts",
+        load_model=load_world_model,
+        encoder=context.encoder,
+    )
+    return {spec: results[policy_key(spec)] for spec in policies}
+
+
+def policy_key(spec: str) -> str:
+    """What stands for a policy on disk: its specification and the content behind it."""
+    form, _, rest = spec.partition(":")
+    if form == "cloned":
+        return f"{spec}@{read_manifest(rest).content_hash}"
+    if form == "python":
+        module = sys.modules[rest.partition(":")[0]]
+        return f"{spec}@{hashlib.sha256(inspect.getsource(module).encode()).hexdigest()}"
+    return f"{spec}@{version('preplay')}"
+
+
+def _result(context: Context, spec: str, policy: Policy, rollouts: RolloutResult) -> PolicyResult:
+    imagined = Imagined.of(rollouts, context.gamma)
+    found = estimate_policy(context, policy, imagined)
+    return PolicyResult(
+        name=policy.name,
+        headline=found.headline,
+        estimates=list(found.estimates.values()),
+        truth=_truth(context, spec, policy),
+        drift=drift_of(imagined),
+        support=support_of(context, imagined, found.batch),
+        sessions=session_pairs(context, imagined),
+    )
+
+
+def _truth(context: Context, spec: str, policy: Policy) -> Truth | None:
+    """The true value, only to be printed: no estimate sees it."""
+    if context.environment is None or not spec.startswith("env:"):
+        return None
+    played = truth(
+        policy,
+        context.environment,
+        sessions=context.request.truth_sessions,
+        seed=context.config.seed,
+        gamma=context.gamma,
+    )
+    return Truth(value=played.value, standard_error=played.standard_error)
+
+
+def _report(context: Context, results: list[PolicyResult]) -> EvaluationReport:
+    request, reward = context.request, context.turns.reward
+    dataset = open_artifact(request.data, "embedded")
+    return EvaluationReport(
+        title="How good are these policies?",
+        dataset=request.data,
+        created=dt.datetime.now(dt.UTC),
+        seed=context.config.seed,
+        gamma=context.gamma,
+        horizon=context.model.horizon,
+        reward_range=(float(reward.min()), float(reward.max())),
+        policies=results,
+        behavior=logged_policies(context),
+        logged_drift=logged_drift(context),
+        model=model_quality(context.fidelity),
+        ranking=rankings(results),
+        data_card=_data_card(dataset.path.parent / "dataset", dataset.manifest.inputs),
+        configuration=context.config.model_dump(mode="json"),
+        versions={name: version(name) for name in _VERSIONS},
+        commands=[" ".join(["preplay", *sys.argv[1:]])],
+    )
+
+
+def _data_card(path, inputs: Mapping[str, str]) -> dict:
+    """The data card of the dataset that was embedded, where it lies beside it."""
+    if not (path / "manifest.json").exists() or read_manifest(path).content_hash != inputs["dataset"]:
+        return {}
+    return load_card(path).model_dump(mode="json")
+
+
+def rankings(results: list[PolicyResult]) -> list[Ranking]:
+    """How well each estimator orders the policies, where every truth is known."""
+    if len(results) < 2 or any(result.truth is None for result in results):
+        return []
+    true = [result.truth.value for result in results if result.truth]
+    width = max(true) - min(true)
+    rows = []
+    by_estimator = {e.estimator: [] for e in results[0].estimates}
+    for result in results:
+        for estimate in result.estimates:
+            by_estimator[estimate.estimator].append(estimate.raw_value)
+    headline = [result.headline.raw_value for result in results]
+    for name, values in {"headline": headline, **by_estimator}.items():
+        if len(values) != len(true) or any(v is None for v in values) or width == 0:
+            continue
+        error = sum(abs(v - t) for v, t in zip(values, true, strict=True)) / len(true)
+        best = max(range(len(values)), key=lambda i: values[i])
+        rows.append(
+            Ranking(
+                estimator=name,
+                policies=len(true),
+                spearman=spearman(np.array(values), np.array(true)),
+                mae_share=error / width,
+                regret_at_1=(max(true) - true[best]) / width,
+            )
+        )
+    return rows
