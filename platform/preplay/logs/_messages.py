@@ -153,7 +153,7 @@ def _turns_of(messages: Sequence[Message], agent: str | None) -> list[dict[str, 
             turns[-1]["next_observation"] = render_observation(seen)
         turns.append(_turn(message, seen, task, len(turns)))
         seen = []
-    if turns and seen:
+    if turns:  # the record is the whole conversation: after its last message nothing was seen
         turns[-1]["next_observation"] = render_observation(seen)
         turns[-1]["extras"] |= _seen_extras(seen, "next_observation_messages")
     return turns
