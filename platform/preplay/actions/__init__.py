@@ -1,0 +1,50 @@
+"""Actions with structure: what was called, on what, whether the world knows it, and what came back."""
+
+from preplay.actions._grounding import FEATURES, Grounding, ground
+from preplay.actions._harness import Harness, find_harness
+from preplay.actions._knowledge import KnowledgeBase, build_knowledge, load_knowledge, save_knowledge
+from preplay.actions._outcomes import GENERAL_RULES, OutcomeClass, OutcomeClassifier
+from preplay.actions._registry import (
+    ENTRY_POINT_GROUP,
+    ActionAdapter,
+    AdapterShares,
+    adapters,
+    detect_adapters,
+    register_adapter,
+    use_adapter,
+)
+from preplay.actions._structure import Pairs, StructuredTurns, structure
+from preplay.actions._terms import mention, terms
+from preplay.actions._types import STATUSES, Call, OutcomeRule, ParsedAction, Status
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "FEATURES",
+    "GENERAL_RULES",
+    "STATUSES",
+    "ActionAdapter",
+    "AdapterShares",
+    "Call",
+    "Grounding",
+    "Harness",
+    "KnowledgeBase",
+    "OutcomeClass",
+    "OutcomeClassifier",
+    "OutcomeRule",
+    "Pairs",
+    "ParsedAction",
+    "Status",
+    "StructuredTurns",
+    "adapters",
+    "build_knowledge",
+    "detect_adapters",
+    "find_harness",
+    "ground",
+    "load_knowledge",
+    "mention",
+    "register_adapter",
+    "save_knowledge",
+    "structure",
+    "terms",
+    "use_adapter",
+]

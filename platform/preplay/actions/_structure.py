@@ -1,0 +1,212 @@
+"""Turns taken apart: calls, mentioned terms, facts shown, outcomes; every distinct text is read once.
+
+R rows (turns, sorted by session and turn), M mentions, N facts, S sessions, V distinct terms.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from preplay.actions._harness import Harness, find_harness
+from preplay.actions._outcomes import OutcomeClassifier, is_error
+from preplay.actions._registry import PLAIN, AdapterShares, adapters, choose_adapter, detect_adapters
+from preplay.actions._terms import mention, terms
+from preplay.actions._types import STATUSES, ParsedAction
+from preplay.errors import PreplayError
+
+ENVIRONMENT_KEYS = (
+    "environment_id",
+    "environment",
+    "database",
+    "env_id",
+    "domain",
+    "repo",
+    "game",
+    "task_id",
+)
+"""Fields of ``extras`` that may name the environment, the most telling first."""
+_FEW_SESSIONS = 2
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A sparse R × V relation: ``row`` and ``term`` int64 [N], sorted by row."""
+
+    row: np.ndarray
+    term: np.ndarray
+
+
+@dataclass(frozen=True)
+class StructuredTurns:
+    """R turns taken apart; every code is an index into the list of names beside it.
+
+    Args:
+        session: int64 [R] number of the session; ``turn`` int64 [R].
+        policy: int64 [R] into ``policies``; ``environment``: int64 [R] into ``environments`` (-1: unknown).
+        tool: int64 [R] into ``tools``; ``status``: int64 [R] into ``STATUSES``; ``calls``: int64 [R] their number.
+        outcome: int64 [R] into ``outcomes``, of the observation that followed; ``error``: bool [R].
+        exact: int64 [R] equal for equal canonical actions; ``skeleton``: equal for equal tools and identifiers.
+        names, values: identifiers and arguments mentioned; ``facts``: terms of the observation that followed,
+            where it was no error; ``rejected``: names it refused; ``task``: terms of task and first observation,
+            its rows are sessions.
+        families: Which adapters read the actions.
+        harness: Lines that were stripped from the observations.
+    """
+
+    session: np.ndarray
+    turn: np.ndarray
+    policy: np.ndarray
+    environment: np.ndarray
+    tool: np.ndarray
+    status: np.ndarray
+    calls: np.ndarray
+    outcome: np.ndarray
+    error: np.ndarray
+    exact: np.ndarray
+    skeleton: np.ndarray
+    names: Pairs
+    values: Pairs
+    facts: Pairs
+    rejected: Pairs
+    task: Pairs
+    policies: list[str]
+    environments: list[str]
+    tools: list[str]
+    outcomes: list[str]
+    vocabulary: list[str]
+    families: AdapterShares
+    harness: Harness
+
+    def __len__(self) -> int:
+        return len(self.session)
+
+
+T = TypeVar("T")
+
+
+def structure(turns: pa.Table, *, environment_key: str | None = None) -> StructuredTurns:
+    """Take turns apart (sorted by session and turn, as the readers give them).
+
+    Args:
+        turns: Rows of ``TURN_SCHEMA``.
+        environment_key: Field of ``extras`` that names the environment; found by itself when absent.
+    """
+    if not turns.num_rows:
+        raise PreplayError("there are no turns to take apart.")
+    position = turns["turn"].to_numpy().astype(np.int64)
+    session = np.cumsum(position == 0) - 1
+    actions, following = turns["action"].to_pylist(), turns["next_observation"].to_pylist()
+    shares = detect_adapters(actions)
+    parsed, action_id = _once(actions, _parser(shares))
+    harness = find_harness(following, position)
+    cleaned, seen_id = _once(following, harness.strip)
+    classifier = OutcomeClassifier([r for name in shares.shares for r in _rules(name)])
+    classes = classifier.classify(cleaned)
+    kinds, kind_names = _codes([c.outcome for c in classes])
+    words = _Vocabulary()
+    firsts = np.flatnonzero(position == 0)
+    tasks, first_seen = turns["task"].to_pylist(), turns["observation"].to_pylist()
+    starts = [f"{tasks[i] or ''}\n{first_seen[i]}" for i in firsts.tolist()]
+    outcome = kinds[seen_id]
+    error = is_error(kind_names)[outcome]
+    facts = [[] if c.outcome.startswith("error") else terms(t) for c, t in zip(classes, cleaned, strict=True)]
+    rejects = [[n.split(".")[-1].lower() for n in c.rejected] for c in classes]
+    names = [[w for c in p.calls for i in c.identifiers for w in mention(i)] for p in parsed]
+    values = [[w for c in p.calls for a in c.arguments for w in mention(a)] for p in parsed]
+    tool, tool_names = _codes([p.tool for p in parsed])
+    exact, _ = _codes([p.canonical for p in parsed])
+    skeleton, _ = _codes([_skeleton(p) for p in parsed])
+    policy, policies = _codes(turns["policy"].to_pylist())
+    environment, environments = _environments(turns, session, environment_key)
+    status = np.array([STATUSES.index(p.status) for p in parsed])
+    count = np.array([len(p.calls) for p in parsed])
+    task_text, task_id = _once(starts, terms)
+    return StructuredTurns(
+        session, position, policy, environment, tool[action_id], status[action_id], count[action_id],
+        outcome, error, exact[action_id], skeleton[action_id],
+        words.pairs(names, action_id), words.pairs(values, action_id), words.pairs(facts, seen_id),
+        words.pairs(rejects, seen_id), words.pairs(task_text, task_id),
+        policies, environments, tool_names, kind_names, words.names, shares, harness,
+    )  # fmt: skip
+
+
+def _parser(shares: AdapterShares) -> Callable[[str], ParsedAction]:
+    known = {name: adapter for name, adapter in adapters().items() if name in shares.shares}
+
+    def parse(action: str) -> ParsedAction:
+        name = choose_adapter(action, known)
+        if name == PLAIN:
+            return ParsedAction((), " ".join(action.lower().split()), "text")
+        return known[name].parse(action)
+
+    return parse
+
+
+def _rules(name: str):
+    return adapters()[name].outcome_rules if name != PLAIN else ()
+
+
+def _once(texts: Sequence[str], make: Callable[[str], T]) -> tuple[list[T], np.ndarray]:
+    """``make`` of every distinct text, and which of them each text is."""
+    number: dict[str, int] = {}
+    ids = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+    return [make(text) for text in number], ids
+
+
+def _codes(names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    number: dict[str, int] = {}
+    return np.array([number.setdefault(n, len(number)) for n in names], np.int64), list(number)
+
+
+def _skeleton(action: ParsedAction) -> str:
+    """Tool and identifiers; where a call has none, the action itself."""
+    names = sorted({i for c in action.calls for i in c.identifiers})
+    return f"{action.tool}|{' '.join(names)}" if names else action.canonical
+
+
+class _Vocabulary:
+    """Numbers for terms, and sparse relations made of lists of them."""
+
+    def __init__(self):
+        self._number: dict[str, int] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._number)
+
+    def pairs(self, per_text: list[list[str]], text_id: np.ndarray) -> Pairs:
+        """One pair per row and distinct term of the row's text."""
+        number = self._number
+        flat = np.array(
+            [number.setdefault(w, len(number)) for found in per_text for w in dict.fromkeys(found)], np.int64
+        )
+        size = np.array([len(dict.fromkeys(found)) for found in per_text], np.int64)
+        start = np.append(0, np.cumsum(size))
+        length = size[text_id]
+        row = np.repeat(np.arange(len(text_id)), length)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+        return Pairs(row, flat[np.repeat(start[:-1][text_id], length) + within])
+
+
+def _environments(turns: pa.Table, session: np.ndarray, key: str | None) -> tuple[np.ndarray, list[str]]:
+    """The environment of every row: the value of the first field that groups sessions of several policies."""
+    firsts = np.flatnonzero(turns["turn"].to_numpy() == 0)
+    extras = [json.loads(e) for e in turns["extras"].take(pa.array(firsts)).to_pylist()]
+    policies = turns["policy"].take(pa.array(firsts)).to_pylist()
+    for name in [key] if key else ENVIRONMENT_KEYS:
+        values = [str(e[name]) if name in e and e[name] is not None else None for e in extras]
+        found = {v for v in values if v is not None}
+        shared = len(set(zip(values, policies, strict=True))) >= _FEW_SESSIONS * len(found)
+        if found and (key or (shared and len(found) > 1)):
+            number = {v: i for i, v in enumerate(sorted(found))}
+            codes = np.array([number[v] if v is not None else -1 for v in values], np.int64)
+            return codes[session], list(number)
+    if key:
+        raise PreplayError(
+            f"no session has the field {key!r} in its extras.", fix="Name a field that is there."
+        )
+    return np.full(len(session), -1, np.int64), []

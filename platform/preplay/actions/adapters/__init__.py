@@ -1,0 +1,1 @@
+"""The adapters that come with preplay, one tool family per file; each registers itself when imported."""
