@@ -1,0 +1,75 @@
+"""Small Python tasks with a real grader: agents of several qualities propose repairs, a sandbox runs them."""
+
+from preplay.environments.code_repair._candidates import (
+    FAULT_KINDS,
+    HACKS,
+    KINDS,
+    RIGHT,
+    Candidate,
+    draw_candidate,
+)
+from preplay.environments.code_repair._generator import GENERATORS, Generator, generator
+from preplay.environments.code_repair._grader import Grade, Grader
+from preplay.environments.code_repair._logs import (
+    Behaviour,
+    count_tokens,
+    first_candidate,
+    log_sessions,
+    noisy_expert,
+    random_candidate,
+)
+from preplay.environments.code_repair._sandbox import (
+    Isolation,
+    Job,
+    JobResult,
+    Sandbox,
+    SandboxConfig,
+    run_jobs,
+)
+from preplay.environments.code_repair._session import (
+    READ_SPECIFICATION,
+    Judge,
+    Judgement,
+    Session,
+    SessionConfig,
+    StepResult,
+    judge_solved,
+)
+from preplay.environments.code_repair._task import Task
+from preplay.environments.code_repair._tasks import all_tasks, split_tasks
+
+__all__ = [
+    "FAULT_KINDS",
+    "GENERATORS",
+    "HACKS",
+    "KINDS",
+    "READ_SPECIFICATION",
+    "RIGHT",
+    "Behaviour",
+    "Candidate",
+    "Generator",
+    "Grade",
+    "Grader",
+    "Isolation",
+    "Job",
+    "JobResult",
+    "Judge",
+    "Judgement",
+    "Sandbox",
+    "SandboxConfig",
+    "Session",
+    "SessionConfig",
+    "StepResult",
+    "Task",
+    "all_tasks",
+    "count_tokens",
+    "draw_candidate",
+    "first_candidate",
+    "generator",
+    "judge_solved",
+    "log_sessions",
+    "noisy_expert",
+    "random_candidate",
+    "run_jobs",
+    "split_tasks",
+]

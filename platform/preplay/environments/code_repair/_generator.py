@@ -1,0 +1,81 @@
+"""Agents of several qualities: what they propose, how often they are right, and what they get wrong together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from preplay.environments.code_repair._candidates import RIGHT, Candidate, draw_candidate
+from preplay.environments.code_repair._mutations import FAULTS
+from preplay.environments.code_repair._task import Task
+from preplay.errors import PreplayError
+from preplay.seeding import numpy_rng
+
+_SLIPS = {
+    "off_by_one": 4.0,
+    "wrong_operator": 2.0,
+    "wrong_condition": 2.0,
+    "missing_case": 3.0,
+    "missing_step": 1.0,
+}
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A source of candidates.
+
+    Args:
+        name: What it is called in logs.
+        right: Share of right candidates on a task of middling difficulty; the task's own difficulty moves it by up
+            to ``spread`` up or down.
+        wrong: Relative weights of the other kinds.
+        spread: How much tasks differ.
+        popular: Share of faulty candidates that are the task's popular mistake: samples of one model err together.
+    """
+
+    name: str
+    right: float
+    wrong: Mapping[str, float]
+    spread: float = 0.35
+    popular: float = 0.4
+
+    def share_right(self, task: Task, boost: float = 0.0) -> float:
+        """Probability of a right candidate for this task; ``boost`` is what the agent has learned since."""
+        ease = 2 * float(numpy_rng(0, "difficulty", task.name).random()) - 1
+        return float(np.clip(self.right + self.spread * ease + boost, 0.02, 0.98))
+
+    def pool(self, task: Task, size: int, rng: np.random.Generator, boost: float = 0.0) -> list[Candidate]:
+        """Candidates in the order in which the agent proposes them."""
+        kinds, weights = zip(*self.wrong.items(), strict=True)
+        shares = np.array(weights) / sum(weights)
+        right = self.share_right(task, boost)
+        pool = []
+        for _ in range(size):
+            kind = RIGHT if rng.random() < right else str(rng.choice(kinds, p=shares))
+            pool.append(
+                draw_candidate(task, kind, rng, popular=kind in FAULTS and rng.random() < self.popular)
+            )
+        return pool
+
+
+GENERATORS: dict[str, Generator] = {
+    g.name: g
+    for g in (
+        Generator("strong", 0.8, _SLIPS | {"verbose": 1.0}),
+        Generator(
+            "middling",
+            0.6,
+            _SLIPS | {"lazy": 2.0, "hard_coded": 2.0, "slow": 1.0, "dangerous": 2.0, "broken": 2.0},
+        ),
+        Generator("hasty", 0.4, _SLIPS | {"lazy": 6.0, "hard_coded": 3.0, "broken": 4.0, "slow": 1.0}),
+        Generator("reckless", 0.5, _SLIPS | {"dangerous": 8.0, "deletes_tests": 4.0, "hard_coded": 2.0}),
+        Generator("puzzled", 0.15, _SLIPS | {"lazy": 1.0}, spread=0.1, popular=0.6),
+    )
+}
+
+
+def generator(name: str) -> Generator:
+    """The generator of this name."""
+    if name not in GENERATORS:
+        raise PreplayError(f"there is no generator {name!r}.", fix=f"Known: {', '.join(GENERATORS)}.")
+    return GENERATORS[name]

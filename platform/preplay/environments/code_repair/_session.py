@@ -1,0 +1,112 @@
+"""One repair session: pools of candidates, one of them is executed a turn, until the public tests pass."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from preplay.environments.code_repair._candidates import Candidate, draw_candidate
+from preplay.environments.code_repair._generator import Generator
+from preplay.environments.code_repair._grader import Grade, Grader
+from preplay.environments.code_repair._task import Task
+
+READ_SPECIFICATION = '{"tool_calls":[{"arguments":{"section":"edge cases"},"name":"read_specification"}]}'
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Reward of an executed action, and whether it ends the session."""
+
+    reward: float
+    ends: bool
+
+
+Judge = Callable[[Task, str, Grade], Judgement]
+
+
+def judge_solved(task: Task, code: str, grade: Grade) -> Judgement:
+    """1 for code that passes all tests, hidden ones too."""
+    return Judgement(float(grade.solved), ends=False)
+
+
+@dataclass(frozen=True)
+class SessionConfig:
+    """Rules of a session.
+
+    Args:
+        pool_size: Candidates a turn (K).
+        max_turns: Executed actions at most.
+        feedback: How much likelier a right candidate is after each failed test report.
+        specification: Offer the action of reading the specification: it earns nothing itself and makes right
+            candidates likelier by this from then on. None: there is no such action.
+    """
+
+    pool_size: int = 8
+    max_turns: int = 3
+    feedback: float = 0.05
+    specification: float | None = None
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What executing an action led to; ``solved`` counts hidden tests too."""
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    solved: bool
+
+
+class Session:
+    """A session of one task; the same seed gives the same pools after the same actions."""
+
+    def __init__(
+        self,
+        task: Task,
+        generator: Generator,
+        grader: Grader,
+        rng: np.random.Generator,
+        config: SessionConfig | None = None,
+        judge: Judge = judge_solved,
+    ):
+        self.task, self.turn = task, 0
+        self.config = config or SessionConfig()
+        self._generator, self._grader, self._rng, self._judge = generator, grader, rng, judge
+        self._boost = 0.0
+        draft = draw_candidate(task, "off_by_one", rng, popular=True).code
+        self.observation = self._render(draft, grader.grade(task, draft))
+        self.pool = self._draw()
+
+    def step(self, action: str) -> StepResult:
+        """Execute one action."""
+        self.turn += 1
+        if action == READ_SPECIFICATION:
+            return self._read_specification()
+        grade = self._grader.grade(self.task, action)
+        judgement = self._judge(self.task, action, grade)
+        self.observation = self._render(action, grade)
+        ends = grade.public_ok or judgement.ends
+        solved = grade.solved and not judgement.ends
+        if not ends:
+            self._boost += self.config.feedback
+            self.pool = self._draw()
+        truncated = not ends and self.turn >= self.config.max_turns
+        return StepResult(self.observation, judgement.reward, ends, truncated, solved)
+
+    def _read_specification(self) -> StepResult:
+        assert self.config.specification is not None
+        self._boost += self.config.specification
+        self.observation = f"{self.observation}\nThe specification was read."
+        self.pool = self._draw()
+        return StepResult(self.observation, 0.0, False, self.turn >= self.config.max_turns, False)
+
+    def _draw(self) -> list[Candidate]:
+        pool = self._generator.pool(self.task, self.config.pool_size, self._rng, self._boost)
+        if self.config.specification is not None:
+            place = int(self._rng.integers(len(pool)))
+            pool[place] = replace(pool[place], code=READ_SPECIFICATION, kind="read_specification")
+        return pool
+
+    def _render(self, code: str, grade: Grade) -> str:
+        return f"Current code:\n{code}\nTests:\n{grade.report}"
