@@ -1,15 +1,18 @@
 """All estimates of one policy from its imagined sessions and the logs."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import norm
 
 from preplay.errors import PreplayError
 from preplay.estimators import (
     Estimate,
     Evidence,
     FQEInputs,
+    Interval,
     SessionBatch,
     evaluate_estimator,
     fit_fqe,
@@ -111,7 +114,30 @@ def _model_estimates(
     )
     features = context.features
     corrected = replace(batch, q=value.q(features.state, features.action), v=value.v(features.state, actions))
-    return found | {f"model.{name}": run(f"model.{name}", corrected, name) for name in CORRECTED}
+    found |= {f"model.{name}": run(f"model.{name}", corrected, name) for name in CORRECTED}
+    return found | {"model.blend": _blend(found["model.dm"], found["model.wdr"])}
+
+
+def _blend(direct: Estimate, corrected: Estimate) -> Estimate:
+    """Mean of the model alone and the model corrected: halves the bias of one and the variance of the other.
+
+    Errors are added as if both were wrong in the same direction.
+    """
+    if direct.raw_value is None or corrected.raw_value is None:
+        return corrected.model_copy(update={"estimator": "model.blend/1"})
+    value = (direct.raw_value + corrected.raw_value) / 2
+    error = ((direct.standard_error or math.inf) + (corrected.standard_error or math.inf)) / 2
+    level = corrected.interval.level
+    half = float(norm.ppf((1 + level) / 2)) * error
+    return corrected.model_copy(
+        update={
+            "estimator": "model.blend/1",
+            "value": None if corrected.value is None else value,
+            "raw_value": value,
+            "standard_error": error,
+            "interval": Interval(low=value - half, high=value + half, level=level, method="normal"),
+        }
+    )
 
 
 def _fqe_estimates(context: Context, policy: Policy, batch: SessionBatch, run: Runner) -> dict[str, Estimate]:

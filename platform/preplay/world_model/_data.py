@@ -64,13 +64,14 @@ def turn_arrays(
     session = np.repeat(np.arange(len(lengths)), lengths)
     group = data.task_id[starts[:-1]] if split_by == "task" else np.arange(len(lengths))
     return TurnArrays(
-        observation=data.observation_id,
-        action=data.action_id,
-        next_observation=data.next_observation_id,
-        task=data.task_id,
+        # Copies, because memory-mapped columns cannot be written to and torch warns about such arrays.
+        observation=np.array(data.observation_id),
+        action=np.array(data.action_id),
+        next_observation=np.array(data.next_observation_id),
+        task=np.array(data.task_id),
         reward=reward,
         return_to_go=return_to_go(reward, starts, gamma),
-        terminated=data.turns["terminated"].to_numpy(zero_copy_only=False),
+        terminated=np.array(data.turns["terminated"]),
         turn=np.arange(len(session)) - np.repeat(starts[:-1], lengths),
         session=session,
         held_out=_split(group, validation_fraction, split_by, seed)[session],
