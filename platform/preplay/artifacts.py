@@ -117,12 +117,13 @@ def open_artifact(uri: str | Path, kind: str) -> Artifact:
     Raises:
         PreplayError: When it is missing, unfinished, damaged or of another kind.
     """
-    path = _local_path(str(uri)) or _download(str(uri))
+    local = _local_path(str(uri))
+    path = local or _download(str(uri))
     manifest = read_manifest(path)
     if manifest.kind != kind:
         raise PreplayError(f"this is a {manifest.kind!r}, but a {kind!r} is needed here.", where=str(uri))
-    for name, entry in manifest.files.items():
-        _check_file(path / name, entry)
+    if local:
+        _check_files(local, manifest, shown_as=str(local))
     return Artifact(path, manifest)
 
 
@@ -135,14 +136,7 @@ def read_manifest(path: str | Path) -> Manifest:
             where=str(path),
             fix="Check the path, or run again the command that writes it.",
         )
-    try:
-        return Manifest.model_validate_json(file.read_bytes())
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise PreplayError(
-            f"the manifest is damaged ({str(error).splitlines()[0]}).",
-            where=str(file),
-            fix="Delete the folder and run again the command that wrote it.",
-        ) from error
+    return _parse_manifest(file.read_bytes(), where=str(file))
 
 
 def is_complete(path: str | Path, kind: str, *, config: dict[str, Any], inputs: dict[str, str]) -> bool:
@@ -191,15 +185,32 @@ def _content_hash(manifest: Manifest) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _check_file(path: Path, entry: FileEntry) -> None:
-    fix = "Delete the artifact and run again the command that wrote it."
+def _parse_manifest(data: bytes, where: str) -> Manifest:
+    try:
+        return Manifest.model_validate_json(data)
+    except ValidationError as error:
+        raise PreplayError(
+            f"the manifest is damaged ({str(error).splitlines()[0]}).",
+            where=where,
+            fix="Delete the folder and run again the command that wrote it.",
+        ) from error
+
+
+def _check_files(folder: Path, manifest: Manifest, shown_as: str) -> None:
+    for name, entry in manifest.files.items():
+        if fault := _fault(folder / name, entry):
+            fix = "Delete the artifact and run again the command that wrote it."
+            raise PreplayError(fault, where=f"{shown_as}/{name}", fix=fix)
+
+
+def _fault(path: Path, entry: FileEntry) -> str | None:
     if not path.exists():
-        raise PreplayError("the file is listed in the manifest but missing.", where=str(path), fix=fix)
-    size = path.stat().st_size
-    if size != entry.size:
-        raise PreplayError(f"the file has {size} bytes instead of {entry.size}.", where=str(path), fix=fix)
+        return "the file is listed in the manifest but missing."
+    if (size := path.stat().st_size) != entry.size:
+        return f"the file has {size} bytes instead of {entry.size}."
     if file_sha256(path) != entry.sha256:
-        raise PreplayError("the file's content does not match its checksum.", where=str(path), fix=fix)
+        return "the file's content does not match its checksum."
+    return None
 
 
 def _jsonable(config: dict[str, Any]) -> dict[str, Any]:
@@ -234,20 +245,32 @@ def _publish(stage: Path, target: str, local: Path | None) -> None:
 
 
 def _download(uri: str) -> Path:
-    """Copy a remote artifact into the temporary folder once per content."""
+    """Copy a remote artifact into the temporary folder, once per content, and check it there."""
     fs, root = fsspec.core.url_to_fs(uri)
     if not fs.exists(f"{root}/{MANIFEST}"):
         raise PreplayError("no finished artifact here (no manifest.json).", where=uri, fix="Check the URI.")
     data = fs.cat_file(f"{root}/{MANIFEST}")
+    manifest = _parse_manifest(data, where=f"{uri}/{MANIFEST}")
     target = Path(tempfile.gettempdir()) / "preplay-artifacts" / hashlib.sha256(data).hexdigest()[:24]
+    if any(_fault(target / name, entry) for name, entry in manifest.files.items()):
+        shutil.rmtree(target, ignore_errors=True)  # no copy yet, or a damaged one
     if not (target / MANIFEST).exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(dir=target.parent))
-        for name in [*Manifest.model_validate_json(data).files, MANIFEST]:
-            (stage / name).parent.mkdir(parents=True, exist_ok=True)
-            fs.get_file(f"{root}/{name}", str(stage / name))
-        try:
-            os.rename(stage, target)
-        except OSError:  # another process was faster
-            shutil.rmtree(stage, ignore_errors=True)
+        _fetch(fs, root, manifest, target, uri)
     return target
+
+
+def _fetch(fs: Any, root: str, manifest: Manifest, target: Path, uri: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    stage = Path(tempfile.mkdtemp(dir=target.parent))
+    try:
+        for name in [*manifest.files, MANIFEST]:
+            (stage / name).parent.mkdir(parents=True, exist_ok=True)
+            if fs.exists(f"{root}/{name}"):  # what is missing is told by the check
+                fs.get_file(f"{root}/{name}", str(stage / name))
+        _check_files(stage, manifest, shown_as=uri)
+        os.rename(stage, target)
+    except OSError:
+        if not (target / MANIFEST).exists():  # else another process was faster
+            raise
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)

@@ -1,5 +1,8 @@
 """The one error type that users see: what is wrong, where, and what to do about it."""
 
+from functools import partial
+from typing import Any
+
 
 class PreplayError(Exception):
     """An error the user can act on; the command line prints it without a stack trace.
@@ -18,3 +21,7 @@ class PreplayError(Exception):
         where = f"{self.where}: " if self.where else ""
         fix = f" {self.fix}" if self.fix else ""
         return f"{where}{self.what}{fix}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Raised in an actor, it travels to the driver; its arguments are keywords, so say how to rebuild it."""
+        return partial(type(self), where=self.where, fix=self.fix), (self.what,)

@@ -13,7 +13,10 @@ import pyarrow as pa
 import ray
 import ray.data
 from ray.data import ActorPoolStrategy
+from ray.exceptions import RayTaskError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from preplay.errors import PreplayError
 
 ACTOR_CPUS = 0.5
 """CPUs booked per actor. Below one, because actors that hold every CPU starve other Ray Data tasks for ever."""
@@ -31,7 +34,7 @@ def connect(address: str | None = None, *, num_cpus: int | None = None) -> None:
         return
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # says "ERROR" about restarts that do work
     local = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
-    ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False, **local)
+    ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **local)
 
 
 def default_actors(items: int, *, gpus: float = 0) -> int:
@@ -59,26 +62,35 @@ def run_stage(
         title: Label of the progress bar.
         actors: Size of the pool; by default see :func:`default_actors`.
         gpus: GPUs per actor, a share of one or none.
+
+    Raises:
+        PreplayError: As an actor raised it.
     """
     if not items:
         return
     connect()
+    size = min(actors or default_actors(len(items), gpus=gpus), len(items))
     dataset = ray.data.from_arrow(list(items))
     _quiet(dataset.context)
     answers = dataset.map_batches(
         worker,  # pyright: ignore[reportArgumentType]
         batch_size=None,
         batch_format="pyarrow",
-        compute=ActorPoolStrategy(size=actors or default_actors(len(items), gpus=gpus)),
+        compute=ActorPoolStrategy(size=size),
         fn_constructor_args=list(arguments),
         num_cpus=ACTOR_CPUS,
         num_gpus=gpus or None,
     )
     with _bar() as bar:
         task = bar.add_task(title, total=len(items))
-        for answer in answers.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
-            bar.advance(task)
-            yield answer
+        try:
+            for answer in answers.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+                bar.advance(task)
+                yield answer
+        except RayTaskError as error:
+            if isinstance(error.cause, PreplayError):
+                raise error.cause from None
+            raise
 
 
 def _quiet(context: ray.data.DataContext) -> None:
@@ -86,9 +98,7 @@ def _quiet(context: ray.data.DataContext) -> None:
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     context.raise_original_map_exception = True
-    for handler in logging.getLogger("ray.data").handlers:
-        if isinstance(handler, logging.StreamHandler):
-            handler.setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
 
 
 def _bar() -> Progress:
