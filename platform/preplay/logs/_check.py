@@ -46,6 +46,7 @@ that state and next_state may carry the whole history.
 """
 
 _LOGPROB_ROUNDING = 1e-6
+_LARGEST = 1.7976931348623157e308
 _TRUE, _FALSE = {"true", "1", "yes", "t"}, {"false", "0", "no", "f", ""}
 _EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
@@ -112,34 +113,37 @@ def _lost(raw: RawTurn, place: Step) -> Step | None:
 
 
 def _step(raw: RawTurn, notes: Counter[str]) -> Step:
-    v = raw.values
-    whole = "state" in v or "next_state" in v
+    """Every field typed. Plain values are passed through at once: this runs for each turn of every log."""
+    get = raw.values.get
+    whole = "state" in raw.values or "next_state" in raw.values
     state, following = ("state", "next_state") if whole else ("observation", "next_observation")
     return {
         "session_id": _session_id(raw.session_id, notes),
-        "order": _order(v.get("turn")),
+        "order": order if type(order := get("turn")) is int and 0 <= order < 2**31 else _order(order),
         "lost": False,
         "outcome": False,
-        "policy": _optional_text(v.get("policy"), notes) or "logged",
-        "task": _optional_text(v.get("task"), notes),
-        "state": _text(state, v.get(state), notes),
-        "next_state": _optional_text(v.get(following), notes),
+        "policy": _optional_text(get("policy"), notes) or "logged",
+        "task": _optional_text(get("task"), notes),
+        "state": _text(state, get(state), notes),
+        "next_state": _optional_text(get(following), notes),
         "whole_state": whole,
-        "action": _text("action", v.get("action"), notes),
-        "proposed_action": _optional_text(v.get("proposed_action"), notes),
-        "reward": _reward(v.get("reward"), notes),
-        "terminated": _flag("terminated", v.get("terminated")),
-        "truncated": _flag("truncated", v.get("truncated")),
-        "behavior_logprob": _logprob(v),
-        "tokens": _count("tokens", v.get("tokens")),
-        "cost": _number("cost", v.get("cost")),
-        "latency_s": _number("latency_s", v.get("latency_s")),
-        "timestamp": _timestamp(v.get("timestamp")),
-        "extras": _extras(raw, notes),
+        "action": _text("action", get("action"), notes),
+        "proposed_action": _optional_text(get("proposed_action"), notes),
+        "reward": _reward(get("reward"), notes),
+        "terminated": _flag("terminated", get("terminated")),
+        "truncated": _flag("truncated", get("truncated")),
+        "behavior_logprob": _logprob(get("behavior_logprob"), get("action_prob")),
+        "tokens": _count("tokens", get("tokens")),
+        "cost": _number("cost", get("cost")),
+        "latency_s": _number("latency_s", get("latency_s")),
+        "timestamp": _timestamp(get("timestamp")),
+        "extras": "{}" if not raw.extras and get("extras") is None else _extras(raw, notes),
     }
 
 
 def _session_id(value: Any, notes: Counter[str]) -> str:
+    if type(value) is str and value.isascii() and value and not value.isspace():
+        return value
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise FieldError("session_id", "missing" if value is None else f"a {type(value).__name__}, not text")
     text = _clean(str(value), notes)
@@ -163,13 +167,17 @@ def text_of(value: Any) -> str:
 
 
 def _text(field: str, value: Any, notes: Counter[str]) -> str:
+    if type(value) is str and value.isascii():
+        return value
     if value is None:
         raise FieldError(field, "missing")
     return _clean(text_of(value), notes)
 
 
 def _optional_text(value: Any, notes: Counter[str]) -> str | None:
-    return None if value is None else _clean(text_of(value), notes)
+    if value is None or (type(value) is str and value.isascii()):
+        return value
+    return _clean(text_of(value), notes)
 
 
 def _clean(text: str, notes: Counter[str]) -> str:
@@ -183,6 +191,8 @@ def _clean(text: str, notes: Counter[str]) -> str:
 
 
 def _reward(value: Any, notes: Counter[str]) -> float | None:
+    if type(value) is float and -_LARGEST <= value <= _LARGEST:
+        return value
     if value is None or value == "":
         return None
     if isinstance(value, bool):
@@ -229,14 +239,16 @@ def _flag(field: str, value: Any) -> bool | None:
     raise FieldError(field, f"{str(value)[:40]!r} is neither true nor false")
 
 
-def _logprob(values: dict[str, Any]) -> float | None:
-    logprob = _number("behavior_logprob", values.get("behavior_logprob"))
+def _logprob(logged: Any, probability: Any) -> float | None:
+    if logged is None and probability is None:
+        return None
+    logprob = _number("behavior_logprob", logged)
     if logprob is not None:
         if logprob > _LOGPROB_ROUNDING:
             fix = "a probability belongs into action_prob"
             raise FieldError("behavior_logprob", f"{logprob} is above 0, no log-probability ({fix})")
         return min(logprob, 0.0)
-    probability = _number("action_prob", values.get("action_prob"))
+    probability = _number("action_prob", probability)
     if probability is None:
         return None
     if not 0 < probability <= 1 + _LOGPROB_ROUNDING:

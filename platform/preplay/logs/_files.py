@@ -7,7 +7,8 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from io import FileIO
+from typing import Any, NamedTuple, cast
 
 import fsspec
 import zstandard
@@ -22,8 +23,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line without its end-of-line characters; ``number`` counts from 1."""
 
     number: int
@@ -58,7 +58,8 @@ class LogFile:
 
     def open(self) -> io.BufferedReader:
         """The decompressed content from the start of the file, without a byte-order mark, as UTF-8."""
-        stream = _buffered(cast(Any, fsspec.open(self.path, "rb")).open())
+        remote = "://" in self.path
+        stream = _buffered(cast(Any, fsspec.open(self.path, "rb")).open() if remote else FileIO(self.path))
         magic = stream.peek(4)
         if magic.startswith(_GZIP):
             stream = _buffered(_Unpacked(gzip.GzipFile(fileobj=stream)))

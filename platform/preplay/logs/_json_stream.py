@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from preplay.logs._files import LogFile
 from preplay.logs._records import Quarantined, excerpt
@@ -18,8 +18,7 @@ _SPACE = re.compile(r"[\s]*")
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class JsonRecord:
+class JsonRecord(NamedTuple):
     """One JSON value, the key it stood under (objects only), its line and its raw text."""
 
     value: Any

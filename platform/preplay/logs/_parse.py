@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from preplay.logs._check import Step, check_outcome, check_turn
+import pyarrow as pa
+
+from preplay.logs._check import STEP_SCHEMA, Step, check_outcome, check_turn
 from preplay.logs._files import BROKEN_STREAM, LogFile
 from preplay.logs._records import Outcome, Quarantined, RawTurn
 from preplay.logs._registry import Item, Reader
@@ -18,6 +20,12 @@ class Parsed:
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
     records: Counter[str] = field(default_factory=Counter)
+
+    def take_steps(self) -> pa.Table:
+        """The steps read so far as a table; the list is emptied."""
+        taken, self.steps = self.steps, []
+        columns = [pa.array([s[f.name] for s in taken], type=f.type) for f in STEP_SCHEMA]
+        return pa.Table.from_arrays(columns, schema=STEP_SCHEMA)
 
 
 def parse(reader: Reader, file: LogFile) -> Parsed:

@@ -1,20 +1,18 @@
 """Logs in, turns out: choose a reader per file, parse, assemble the sessions."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from preplay.errors import PreplayError
-from preplay.logs._check import Step
+from preplay.logs._assemble import assemble_steps
 from preplay.logs._files import BROKEN_STREAM, LogFile, find_files
 from preplay.logs._notes import explain
 from preplay.logs._parse import parse
 from preplay.logs._records import Quarantined
 from preplay.logs._registry import Detection, detect, reader
-from preplay.logs._schema import TURN_SCHEMA
-from preplay.logs._sessions import Assembled, assemble
 
 _EMPTY = "the file is empty."
 
@@ -47,19 +45,19 @@ def read_logs(paths: Sequence[str], format: str = "auto") -> ReadResult:
     """
     chosen, warnings = choose_readers(paths, format)
     parsed = [parse(reader(name), file) for file, name in chosen]
-    out = assemble_all(step for p in parsed for step in p.steps)
+    out = assemble_steps(pa.concat_tables([p.take_steps() for p in parsed]))
     quarantined = [q for p in parsed for q in p.quarantined] + out.quarantined
     notes = sum((p.notes for p in parsed), Counter()) + out.notes
     records = sum((p.records for p in parsed), Counter()) + out.records
-    if not out.turns:
+    if not out.turns.num_rows:
         raise nothing_usable(paths, quarantined, warnings)
     return ReadResult(
-        turns=to_table(out.turns),
+        turns=out.turns,
         quarantined=sorted(quarantined, key=lambda q: q.source),
         formats={file.path: name for file, name in chosen},
         warnings=warnings + explain(notes, len(quarantined)),
         records={kind: records[kind] for kind in ("read", "quarantined", "merged")},
-        notes=dict(notes),
+        notes={name: count for name, count in notes.items() if count},
     )
 
 
@@ -97,23 +95,6 @@ def _detect(file: LogFile) -> Detection | str:
     except BROKEN_STREAM as error:
         return f"the file cannot be read ({error or type(error).__name__})."
     return found if found.format else f"no reader knows this format. Tried: {found.tried()}."
-
-
-def assemble_all(steps: Iterable[Step]) -> Assembled:
-    """Assemble steps in any order into sessions in the order of their ids."""
-    sessions: dict[str, list[Step]] = {}
-    for step in steps:
-        sessions.setdefault(step["session_id"], []).append(step)
-    out = Assembled()
-    for session_id in sorted(sessions):
-        assemble(session_id, sessions[session_id], out)
-    return out
-
-
-def to_table(turns: list[dict]) -> pa.Table:
-    """Turns as an Arrow table, sorted by session and turn."""
-    table = pa.Table.from_pylist(turns, schema=TURN_SCHEMA)
-    return table.sort_by([("session_id", "ascending"), ("turn", "ascending")])
 
 
 def nothing_usable(paths: Sequence[str], quarantined: list[Quarantined], warnings: list[str]) -> PreplayError:

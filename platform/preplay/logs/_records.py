@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _EXCERPT = 200
+_encode = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
 
 
 @dataclass(slots=True)
@@ -71,9 +74,9 @@ def excerpt(raw: Any) -> str:
 def canonical_json(value: Any) -> str:
     """Compact JSON with sorted keys: equal values give equal text. NaN and infinity become strings."""
     try:
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return _encode(value)
     except (ValueError, TypeError):
-        return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return _encode(_plain(value))
 
 
 def hash_record(raw: Any) -> str:

@@ -1,5 +1,6 @@
 """Column names that flat logs use for the Turn's fields; everything else goes to extras."""
 
+from functools import lru_cache
 from typing import Any
 
 ALIASES = {
@@ -26,18 +27,23 @@ ALIASES = {
 }
 
 
-def split_fields(
-    record: dict[str, Any], aliases: dict[str, tuple[str, ...]] = ALIASES
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_fields(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The record's known fields under the Turn's names, and what is left over.
 
-    Where several names of one field are there, the first one known to ``aliases`` is read and the others
+    Where several names of one field are there, the first one known to ``ALIASES`` is read and the others
     are left over: nothing is lost.
     """
-    values, left = {}, dict(record)
-    for field, names in aliases.items():
-        for name in names:
-            if name in left:
-                values[field] = left.pop(name)
-                break
-    return values, left
+    known, left = _plan(tuple(record))
+    return {field: record[name] for field, name in known}, {name: record[name] for name in left}
+
+
+@lru_cache(maxsize=1024)
+def _plan(names: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Which name holds which field, worked out once per set of names."""
+    known = []
+    for field, aliases in ALIASES.items():
+        name = next((alias for alias in aliases if alias in names), None)
+        if name is not None:
+            known.append((field, name))
+    taken = {name for _, name in known}
+    return known, [name for name in names if name not in taken]

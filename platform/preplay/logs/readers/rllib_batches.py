@@ -111,7 +111,8 @@ def _turn(row: dict[str, Any], left: dict[str, Any], policy: str, source: str, d
         "behavior_logprob": row.get("action_logp"),
         "action_prob": row.get("action_prob"),
     }
-    return RawTurn(session, {k: v for k, v in values.items() if v is not None}, source, digest, left)
+    place = f"{source}/{row['eps_id']}" if "#" in source else f"{source}#{row.get('eps_id', 0)}"
+    return RawTurn(session, {k: v for k, v in values.items() if v is not None}, place, digest, left)
 
 
 def _column(batch: dict[str, Any], name: str) -> list[Any]:
