@@ -78,7 +78,7 @@ def test_closing_a_solved_case_pays_one_less_the_turn():
 def test_sale_needs_a_solved_case_and_pays_half():
     sold = play(desk(stage=3, trust=2), Intent.UPSELL, LUCK)
     assert outcome(sold) == (Event.SALE, 0.48, False, False)  # 0.5 - 0.02
-    assert outcome(play(sold.state, Intent.UPSELL, NO_LUCK))[0] == Event.NO_SALE  # only once
+    assert outcome(play(sold.state, Intent.UPSELL, LUCK, d1=1, d6=1))[0] == Event.NO_SALE  # only once
     assert outcome(play(desk(stage=2, trust=2), Intent.UPSELL, LUCK, d5=1, d6=1))[0] == Event.OFFER_TOO_EARLY
 
 
@@ -122,6 +122,12 @@ def test_long_variant_pays_everything_on_the_last_turn():
     # two tickets of three at 1/3 each, two turns at 0.02: 0.6267
     assert last.reward[0] == pytest.approx(2 / 3 - 0.04)
     assert last.terminated[0]
+
+
+def test_long_variant_pays_what_is_owed_when_it_is_cut():
+    turn = play(desk(turn=39, owed=0.5), Intent.ASK, config=LONG)
+    assert outcome(turn) == (Event.STILL_VAGUE, 0.48, False, True)  # 0.5 - 0.02
+    assert turn.state.owed[0] == 0.0
 
 
 @settings(max_examples=40, deadline=None)

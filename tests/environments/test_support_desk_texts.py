@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from preplay.environments import get_environment
-from preplay.environments.support_desk import DEFAULT, REPLIES, Intent, classify_reply, intent_of
-from preplay.environments.support_desk._cues import read_message
+from preplay.environments.support_desk import DEFAULT, REPLIES, Intent, classify_reply, intent_of, read_cues
+from preplay.environments.support_desk._cues import UNKNOWN, read_message
 from preplay.environments.support_desk._customer_texts import TEXT_DRAWS, render
 from preplay.environments.support_desk._dynamics import START_DRAWS, STEP_DRAWS, start, step
+from preplay.policies import AgentState
 
 ALL_REPLIES = [(reply, intent) for intent, replies in enumerate(REPLIES) for reply in replies]
 
@@ -39,6 +42,23 @@ def test_keywords_alone_understand_the_replies():
 )
 def test_free_text_is_understood(text, intent):
     assert intent_of(text) == intent
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_is_some_intent(text):
+    assert intent_of(text) in Intent
+
+
+def test_the_newest_message_counts_and_older_ones_fill_its_gaps():
+    broken = ("The screen was cracked when I opened the box.", "Hello, the refund is on its way.")
+    newest = AgentState("There is one more thing. I cannot get the new router going.", history=(broken,))
+    assert read_cues(newest, 2, False)[:2] == (Intent.FIX, 0)
+    silent = AgentState("I do not follow you. I expected better.", history=(broken,), turn=3)
+    assert read_cues(silent, 2, False)[:4] == (Intent.REFUND, 1, 1, UNKNOWN)
+    assert read_cues(silent, 2, False).last == Intent.REFUND
+    blind = read_cues(silent, 0, True)
+    assert (blind.remedy, blind.stage, blind.last, blind.turn) == (UNKNOWN, UNKNOWN, UNKNOWN, 3)
 
 
 def messages(sessions: int):
