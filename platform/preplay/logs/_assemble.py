@@ -35,25 +35,36 @@ class AssembledTurns:
 
 def assemble_steps(steps: pa.Table) -> AssembledTurns:
     """Assemble all sessions of a table of steps (``STEP_SCHEMA``), which holds each session whole."""
-    steps = steps.sort_by([(name, "ascending") for name in ("session_id", "order", "file", "seq")])
     if not steps.num_rows:
         return AssembledTurns(TURN_SCHEMA.empty_table())
-    steps = steps.combine_chunks()
+    steps = _sorted(steps)
     starts = _starts(steps["session_id"])
     plain = _plain_sessions(steps, starts)
     sizes = np.diff([*starts, steps.num_rows])
+    if plain.all():
+        result = AssembledTurns(TURN_SCHEMA.empty_table())
+        result.turns = _plain_turns(steps, sizes, result)
+        return result
     mask = np.repeat(plain, sizes)
-    rest = _step_by_step(steps.filter(pa.array(~mask)))
-    result = AssembledTurns(rest.turns, rest.quarantined, rest.notes, rest.records)
+    result = _step_by_step(steps.filter(pa.array(~mask)))
     if plain.any():
         turns = _plain_turns(steps.filter(pa.array(mask)), sizes[plain], result)
-        both = pa.concat_tables([turns, rest.turns])
-        result.turns = (
-            both.sort_by([("session_id", "ascending"), ("turn", "ascending")])
-            if rest.turns.num_rows
-            else turns
-        )
+        both = pa.concat_tables([turns, result.turns])
+        result.turns = both.sort_by([("session_id", "ascending"), ("turn", "ascending")])
     return result
+
+
+def _sorted(steps: pa.Table) -> pa.Table:
+    """By session, turn number and arrival; untouched (no copy) where they already are."""
+    ids, seq = steps["session_id"], steps["seq"]
+    rising = pc.call_function("less_equal", [ids.slice(0, len(ids) - 1), ids.slice(1)])
+    if pc.call_function("all", [rising]).as_py() is not False and len(steps["file"].unique()) == 1:
+        new_session = ~_same_as_before(ids)
+        in_order = np.diff(_numpy(steps["order"], -1)) > 0
+        if (np.diff(seq.to_numpy()) > 0).all() and (new_session | in_order).all():
+            return steps
+    keys = [(name, "ascending") for name in ("session_id", "order", "file", "seq")]
+    return steps.sort_by(keys).combine_chunks()
 
 
 def _step_by_step(steps: pa.Table) -> AssembledTurns:
@@ -83,7 +94,8 @@ def _starts(column: pa.ChunkedArray) -> np.ndarray:
 
 def _same_as_before(column: Any) -> np.ndarray:
     """For rows 1…: whether the value (null included) equals the one of the row before."""
-    codes = column.dictionary_encode(null_encoding="encode").combine_chunks().indices.to_numpy()
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy()
     return codes[1:] == codes[:-1]
 
 

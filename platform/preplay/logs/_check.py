@@ -73,15 +73,14 @@ def check_turn(
 
     A turn that fails is quarantined; where its session is known, the step marks the place it leaves empty.
     """
-    place = {"file": file, "seq": seq, "source": raw.source, "record_hash": raw.record_hash}
     try:
-        return place | _step(raw, notes), None
+        return _step(raw, file, seq, notes), None
     except FieldError as error:
         field, reason = error.field, error.reason
     except RecursionError:
         field, reason = "record", "nested too deeply"
     shown = excerpt(f"{raw.session_id!r}: {raw.values!r}")
-    return _lost(raw, place), Quarantined(raw.source, field, reason, shown)
+    return _lost(raw, file, seq), Quarantined(raw.source, field, reason, shown)
 
 
 def check_outcome(raw: Outcome, file: str, seq: int, notes: Counter[str]) -> Step | Quarantined:
@@ -100,7 +99,7 @@ def check_outcome(raw: Outcome, file: str, seq: int, notes: Counter[str]) -> Ste
         return Quarantined(raw.source, error.field, error.reason, excerpt(repr(raw.reward)))
 
 
-def _lost(raw: RawTurn, place: Step) -> Step | None:
+def _lost(raw: RawTurn, file: str, seq: int) -> Step | None:
     try:
         session_id = _session_id(raw.session_id, Counter())
     except FieldError:
@@ -109,10 +108,11 @@ def _lost(raw: RawTurn, place: Step) -> Step | None:
         order = _order(raw.values.get("turn"))
     except FieldError:
         order = None
+    place = {"file": file, "seq": seq, "source": raw.source, "record_hash": raw.record_hash}
     return _BLANK | place | {"session_id": session_id, "order": order, "lost": True}
 
 
-def _step(raw: RawTurn, notes: Counter[str]) -> Step:
+def _step(raw: RawTurn, file: str, seq: int, notes: Counter[str]) -> Step:
     """Every field typed. Plain values are passed through at once: this runs for each turn of every log."""
     get = raw.values.get
     whole = "state" in raw.values or "next_state" in raw.values
@@ -120,6 +120,10 @@ def _step(raw: RawTurn, notes: Counter[str]) -> Step:
     return {
         "session_id": _session_id(raw.session_id, notes),
         "order": order if type(order := get("turn")) is int and 0 <= order < 2**31 else _order(order),
+        "file": file,
+        "seq": seq,
+        "source": raw.source,
+        "record_hash": raw.record_hash,
         "lost": False,
         "outcome": False,
         "policy": _optional_text(get("policy"), notes) or "logged",

@@ -41,9 +41,11 @@ def parse_into(reader: Reader, file: LogFile, parsed: Parsed) -> Iterator[None]:
     for seq, item in enumerate(_items(reader, file), file.start):
         if isinstance(item, RawTurn):
             step, refused = check_turn(item, file.path, seq, parsed.notes)
-            parsed.steps += [step] if step else []
-            parsed.quarantined += [refused] if refused else []
-            parsed.records["quarantined"] += step is None
+            if step is not None:
+                parsed.steps.append(step)
+            if refused is not None:
+                parsed.quarantined.append(refused)
+                parsed.records["quarantined"] += step is None
         elif isinstance(item, Outcome):
             checked = check_outcome(item, file.path, seq, parsed.notes)
             (parsed.quarantined if isinstance(checked, Quarantined) else parsed.steps).append(checked)  # type: ignore[arg-type]
