@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import stop_go
+from benchmarks._known_problems import stop_go
 
 from preplay.errors import PreplayError
 from preplay.estimators import SessionBatch, compare_policies, get_estimator, holm, simultaneous_intervals

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import graph, model_win, stop_go, two_sessions
+from benchmarks._known_problems import graph, model_win, stop_go, two_sessions
 
 from preplay.errors import PreplayError
 from preplay.estimators import (

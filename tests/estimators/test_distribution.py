@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import random_batch, stop_go
+from benchmarks._known_problems import random_batch, stop_go
 
 from preplay.errors import PreplayError
 from preplay.estimators import ReturnDistribution, SessionBatch, get_estimator

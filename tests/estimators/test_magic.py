@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import random_batch, two_sessions
+from benchmarks._known_problems import random_batch, two_sessions
 from scipy.optimize import minimize
 
 from preplay.errors import PreplayError

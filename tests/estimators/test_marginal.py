@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import graph, graph_value, random_batch, stop_go
+from benchmarks._known_problems import graph, graph_value, random_batch, stop_go
 
 from preplay.estimators import SessionBatch, clustered_log_ratio, get_estimator
 

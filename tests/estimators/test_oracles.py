@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import random_batch
+from benchmarks._known_problems import random_batch
 
 from preplay.estimators import (
     SessionBatch,

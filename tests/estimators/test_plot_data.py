@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from known_problems import stop_go, two_sessions
+from benchmarks._known_problems import stop_go, two_sessions
 
 from preplay.estimators import (
     ReturnDistribution,

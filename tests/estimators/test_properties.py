@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from benchmarks._known_problems import random_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known_problems import random_batch
 
 from preplay.estimators import SessionBatch, available, evaluate_estimator, get_estimator
 

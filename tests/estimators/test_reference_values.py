@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import TWO, graph, graph_value, model_fail, model_win, stop_go, two_sessions
+from benchmarks._known_problems import TWO, graph, graph_value, model_fail, model_win, stop_go, two_sessions
 
 from preplay.estimators import SessionBatch, get_estimator
 

@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import numpy as np
-from known_problems import random_batch
+from benchmarks._known_problems import random_batch
 
 from preplay.estimators import Estimate, Interval, evaluate_estimator, get_estimator
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from known_problems import graph, model_win, random_batch, stop_go
+from benchmarks._known_problems import graph, model_win, random_batch, stop_go
 
 from preplay.estimators import Evidence, OnPolicyCheck, SessionBatch, evaluate_estimator, get_estimator
 from preplay.estimators._results import Interval

@@ -1,4 +1,4 @@
-"""Small problems whose answers are known by hand; shared by the tests of the estimators."""
+"""Small problems whose answers are known by hand; shared by tests and benchmarks of the estimators."""
 
 import numpy as np
 

@@ -1,0 +1,6 @@
+"""Problems with known answers live beside the benchmarks that use them too."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
