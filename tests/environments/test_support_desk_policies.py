@@ -146,6 +146,17 @@ def test_no_policy_wins_by_ignoring_the_text():
     assert sum(value > max(constant, scripted) for value in readers.values()) >= 5
 
 
+def test_memory_pays_in_the_long_variant():
+    long = get_environment("support_desk_long")
+    policies = long.target_policies()
+    results = {
+        n: truth(policies[n], long, sessions=600) for n in ("diagnose_first", "diagnose_first_with_notes")
+    }
+    short, notes = results.values()
+    error = np.hypot(short.standard_error, notes.standard_error)
+    assert notes.value - short.value > 4 * error
+
+
 def test_weights_that_do_not_sum_to_one_are_refused():
     from preplay.environments.support_desk import DeskPolicy, Intent
 

@@ -61,6 +61,18 @@ def test_the_newest_message_counts_and_older_ones_fill_its_gaps():
     assert (blind.remedy, blind.stage, blind.last, blind.turn) == (UNKNOWN, UNKNOWN, UNKNOWN, 3)
 
 
+def test_what_was_said_about_an_earlier_ticket_does_not_count():
+    history = (
+        ("The screen was cracked when I opened the box.", "Here."),
+        ("Deal, book it. It works now.", "Bye."),
+        ("I have another question. I need help with the router.", "What is it?"),
+    )
+    cues = read_cues(AgentState("Pardon?", history=history, turn=3), 40, False)
+    assert (cues.remedy, cues.stage, cues.sold) == (UNKNOWN, 0, False)
+    before = read_cues(AgentState("Pardon?", history=history[:2], turn=2), 40, False)
+    assert (before.remedy, before.stage, before.sold) == (Intent.REFUND, 3, True)
+
+
 def messages(sessions: int):
     """Hidden states after two random turns, with the customers' messages."""
     rng = np.random.default_rng(5)

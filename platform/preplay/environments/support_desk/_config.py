@@ -97,9 +97,9 @@ LONG = DeskConfig(
     horizon=40,
     tickets=3,
     delayed_reward=True,
-    cue_issue=0.3,
+    cue_issue=0.15,
     cue_stage=0.55,
     cue_mood=0.55,
-    progress_scale=0.6,
-    annoyance_scale=0.5,
+    progress_scale=0.8,
+    annoyance_scale=0.3,
 )

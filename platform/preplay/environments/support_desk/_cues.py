@@ -23,7 +23,7 @@ _ISSUE_WORDS = {
 }
 _STAGE_WORDS = (
     r"looks odd|is strange|bad state|not look right|no service|comes through|cannot get|signing in|installing"
-    r"|keeps hanging|terribly slow|problem with my|need help|one more thing|next problem|another question",
+    r"|keeps hanging|terribly slow|problem with my|need help",
     r"charged twice|two times|cracked|casing|signal|lamps|blocked|locked out|pairing|wizard|every page"
     r"|freezes|my description|as i described",
     r"bookings|photos|line test|status page|sec-lock|firmware|ghz|98 percent|overflowing|test result"
@@ -37,6 +37,7 @@ _MOOD_WORDS = (
     r"very kind|appreciated|so glad|no rush",
 )
 _TRUST_WORDS = (r"doubt|even reading", r"(?!)", r"rely on|know your job")
+_NEW_TICKET_WORDS = r"one more thing|next problem|another question"
 _SOLD_WORDS = r"i take it|add that to my plan|book it"
 _FAILED_WORDS = r"wrong track|not what i need|does nothing|could not do|where to look|got stuck"
 
@@ -44,7 +45,9 @@ _ISSUE_RES = [re.compile(_ISSUE_WORDS[issue]) for issue in ISSUES]
 _STAGE_RES, _MOOD_RES, _TRUST_RES = (
     [re.compile(words) for words in group] for group in (_STAGE_WORDS, _MOOD_WORDS, _TRUST_WORDS)
 )
-_SOLD_RE, _FAILED_RE = re.compile(_SOLD_WORDS), re.compile(_FAILED_WORDS)
+_NEW_TICKET_RE, _SOLD_RE, _FAILED_RE = (
+    re.compile(words) for words in (_NEW_TICKET_WORDS, _SOLD_WORDS, _FAILED_WORDS)
+)
 
 
 class Message(NamedTuple):
@@ -56,6 +59,7 @@ class Message(NamedTuple):
     trust: int
     sold: bool
     failed: bool
+    new_ticket: bool
 
 
 class Cues(NamedTuple):
@@ -88,13 +92,15 @@ class Cues(NamedTuple):
 def read_message(text: str) -> Message:
     """Cues of one customer message."""
     lowered = text.lower()
+    new_ticket = bool(_NEW_TICKET_RE.search(lowered))
     return Message(
         issue=_first(_ISSUE_RES, lowered),
-        stage=_last(_STAGE_RES, lowered),
+        stage=0 if new_ticket else _last(_STAGE_RES, lowered),
         mood=_first(_MOOD_RES, lowered),
         trust=_first(_TRUST_RES, lowered),
         sold=bool(_SOLD_RE.search(lowered)),
         failed=bool(_FAILED_RE.search(lowered)),
+        new_ticket=new_ticket,
     )
 
 
@@ -103,11 +109,14 @@ def read_cues(state: AgentState, reads: int, counts_turns: bool) -> Cues:
     newest = read_message(state.observation)
     history = state.history[max(0, len(state.history) - reads) :] if reads else ()
     issue, stage, sold = newest.issue, newest.stage, newest.sold
+    message = newest
     for observation, _ in reversed(history):
-        earlier = read_message(observation)
-        issue = earlier.issue if issue == UNKNOWN else issue
-        stage = earlier.stage if stage == UNKNOWN else stage
-        sold = sold or earlier.sold
+        if message.new_ticket:  # what was said before is about another issue
+            break
+        message = read_message(observation)
+        issue = message.issue if issue == UNKNOWN else issue
+        stage = message.stage if stage == UNKNOWN else stage
+        sold = sold or message.sold
     replies = [int(intent_of(action)) for _, action in history[-2:]]
     return Cues(
         remedy=UNKNOWN if issue == UNKNOWN else int(REMEDY[issue]),

@@ -7,7 +7,12 @@ import pyarrow as pa
 from preplay.environments._protocol import Sessions
 from preplay.environments.support_desk._config import DeskConfig
 from preplay.environments.support_desk._gym import SupportDeskEnv
-from preplay.environments.support_desk._policies import DeskPolicy, behaviour_policies, target_policies
+from preplay.environments.support_desk._policies import (
+    DeskPolicy,
+    behaviour_policies,
+    note_takers,
+    target_policies,
+)
 from preplay.environments.support_desk._simulator import simulate_sessions, simulate_turns
 from preplay.policies import Policy
 
@@ -46,7 +51,7 @@ class SupportDesk:
 
     def target_policies(self) -> dict[str, DeskPolicy]:
         """Policies that never wrote a log, from expert to random."""
-        return target_policies()
+        return target_policies() | (note_takers() if self.config.tickets > 1 else {})
 
     def policies(self) -> dict[str, DeskPolicy]:
         """All of them."""

@@ -102,5 +102,13 @@ def target_policies() -> dict[str, DeskPolicy]:
     )
 
 
+def note_takers() -> dict[str, DeskPolicy]:
+    """Policies that remember the whole session, for variants in which two turns do not tell enough."""
+    return _named(
+        DeskPolicy("expert_with_notes", rules.expert, softness=0.03, reads=40),
+        DeskPolicy("diagnose_first_with_notes", rules.diagnose_first, reads=40),
+    )
+
+
 def _named(*policies: DeskPolicy) -> dict[str, DeskPolicy]:
     return {policy.name: policy for policy in policies}
