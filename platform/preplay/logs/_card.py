@@ -1,22 +1,21 @@
 """The data card: what is in a set of turns, and what to worry about before trusting it."""
 
-import hashlib
-import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel
+from scipy.stats import rankdata
 
+from preplay.logs._card_stats import LANGUAGE_SAMPLE, TEXTS, session_stats, turn_stats
 from preplay.logs._card_warnings import card_warnings
+from preplay.logs._checks import check_turns
 from preplay.logs._language import dominant_language
 from preplay.logs._notes import explain
-from preplay.seeding import derive_seed
 
-_LANGUAGE_SAMPLE = 200
-_TEXTS = ("observation", "action", "next_observation")
+MANY_SESSIONS = 10
+"""Sessions of each kind that the check of lengths needs."""
 
 
 class Spread(BaseModel):
@@ -69,12 +68,16 @@ class DataCard(BaseModel):
     terminated: int
     truncated: int
     text_lengths: dict[str, Spread]
-    """Characters of observation, action and next observation (sampled medians are exact)."""
+    """Characters of observation, action and next observation."""
     language: str | None
     quarantined: int
     records: dict[str, int]
     formats: dict[str, int]
     """Number of files per format."""
+    checks: dict[str, int] = {}
+    """Number of turns or sessions per remark and finding (see the warnings)."""
+    success_ends_session: float | None = None
+    """How well the length alone tells success, where success ends the session (0.5 not at all, 1 entirely)."""
     warnings: list[str]
 
 
@@ -87,97 +90,75 @@ def data_card(
     notes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> DataCard:
-    """The card of turns in memory; ``seed`` chooses the texts whose language is looked at."""
-    builder = CardBuilder(seed)
-    builder.add(turns)
-    return builder.card(quarantined, formats or {}, records or {}, notes or {})
+    """The card of turns in memory, their checks included; ``seed`` chooses the texts whose language is looked at."""
+    found = Counter(notes or {}) + check_turns(turns)
+    stats = turn_stats(turns), session_stats(turns, seed)
+    return build_card(*stats, quarantined, formats=formats or {}, records=records or {}, notes=found)
 
 
-class CardBuilder:
-    """Builds a card from tables that hold whole sessions, without keeping their texts."""
+def build_card(
+    turns: pa.Table,
+    sessions: pa.Table,
+    quarantined: int,
+    *,
+    formats: Mapping[str, str],
+    records: Mapping[str, int],
+    notes: Mapping[str, int],
+) -> DataCard:
+    """The card from the statistics of turns and sessions (``turn_stats``, ``session_stats``) of all parts."""
+    rewards, returns = turns["reward"].to_numpy(), sessions["total"].to_numpy()
+    contents = sessions["content"]
+    sample = sessions.sort_by("rank").slice(0, LANGUAGE_SAMPLE)["sample"].drop_null().to_pylist()
+    card = DataCard(
+        sessions=sessions.num_rows,
+        turns=turns.num_rows,
+        policies=_policies(sessions),
+        turns_per_session=Spread.of(sessions["turns"].to_numpy()),
+        rewards=Spread.of(rewards),
+        returns=Spread.of(returns),
+        nonzero_rewards=float(np.mean(rewards != 0)),
+        propensities=_propensity_card(turns["logprob"].drop_null().to_numpy(), turns.num_rows),
+        duplicate_sessions=sessions.num_rows - len(contents.unique()),
+        terminated=int(sessions["terminated"].to_numpy().sum()),
+        truncated=sessions.num_rows - int(sessions["terminated"].to_numpy().sum()),
+        text_lengths={name: Spread.of(turns[name].to_numpy()) for name in TEXTS},
+        language=dominant_language(sample),
+        quarantined=quarantined,
+        records=dict(records),
+        formats=dict(Counter(formats.values())),
+        checks={name: count for name, count in notes.items() if count},
+        success_ends_session=_length_tells(sessions),
+        warnings=[],
+    )
+    card.warnings = explain(notes, quarantined) + card_warnings(card)
+    return card
 
-    def __init__(self, seed: int = 0):
-        self._seed = seed
-        self._policies: dict[str, list[tuple[int, float]]] = {}
-        self._rewards: list[np.ndarray] = []
-        self._lengths: dict[str, list[np.ndarray]] = {name: [] for name in _TEXTS}
-        self._logprobs: list[np.ndarray] = []
-        self._flags = Counter[str]()
-        self._contents: set[bytes] = set()
-        self._duplicates = 0
-        self._sample: list[tuple[int, str]] = []
 
-    def add(self, turns: pa.Table) -> None:
-        """Take in the turns of some sessions, each whole and in order."""
-        if not turns.num_rows:
-            return
-        self._rewards.append(turns["reward"].to_numpy())
-        for name in _TEXTS:
-            self._lengths[name].append(pc.call_function("utf8_length", [turns[name]]).to_numpy())
-        self._logprobs.append(turns["behavior_logprob"].drop_null().to_numpy())
-        self._flags.update({name: int(turns[name].to_numpy().sum()) for name in ("terminated", "truncated")})
-        starts = np.flatnonzero(turns["turn"].to_numpy() == 0)
-        ends = [*starts[1:], turns.num_rows]
-        returns = np.add.reduceat(turns["reward"].to_numpy(), starts)
-        ids, policies, tasks, *texts = (
-            turns[name].to_pylist() for name in ("session_id", "policy", "task", "observation", "action")
+def _policies(sessions: pa.Table) -> list[PolicyCard]:
+    grouped = sessions.group_by("policy").aggregate([("total", "mean"), ("turns", "sum"), ("turns", "count")])
+    return [
+        PolicyCard(
+            policy=g["policy"], sessions=g["turns_count"], turns=g["turns_sum"], mean_return=g["total_mean"]
         )
-        for start, end, total in zip(starts, ends, returns, strict=True):
-            self._policies.setdefault(policies[start], []).append((end - start, float(total)))
-            first = [policies[start], tasks[start] or ""]
-            self._add_content(first + [text for column in texts for text in column[start:end]])
-            self._add_sample(ids[start], f"{tasks[start] or ''} {texts[0][start]}")
-
-    def _add_content(self, parts: list[str]) -> None:
-        content = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest()
-        self._duplicates += content in self._contents
-        self._contents.add(content)
-
-    def _add_sample(self, session_id: str, text: str) -> None:
-        """Keep the sessions of the smallest hashes: the same ones in whatever order they come."""
-        entry = (-derive_seed(self._seed, "language", session_id), text)
-        if len(self._sample) < _LANGUAGE_SAMPLE:
-            heapq.heappush(self._sample, entry)
-        else:
-            heapq.heappushpop(self._sample, entry)
-
-    def card(
-        self,
-        quarantined: int,
-        formats: Mapping[str, str],
-        records: Mapping[str, int],
-        notes: Mapping[str, int],
-    ) -> DataCard:
-        """The card of everything taken in."""
-        sessions = [s for part in self._policies.values() for s in part]
-        rewards = np.concatenate(self._rewards)
-        card = DataCard(
-            sessions=len(sessions),
-            turns=len(rewards),
-            policies=[_policy_card(name, part) for name, part in sorted(self._policies.items())],
-            turns_per_session=Spread.of(np.array([n for n, _ in sessions])),
-            rewards=Spread.of(rewards),
-            returns=Spread.of(np.array([total for _, total in sessions])),
-            nonzero_rewards=float(np.mean(rewards != 0)),
-            propensities=_propensity_card(np.concatenate(self._logprobs), len(rewards)),
-            duplicate_sessions=self._duplicates,
-            terminated=self._flags["terminated"],
-            truncated=self._flags["truncated"],
-            text_lengths={name: Spread.of(np.concatenate(part)) for name, part in self._lengths.items()},
-            language=dominant_language(text for _, text in sorted(self._sample)),
-            quarantined=quarantined,
-            records=dict(records),
-            formats=dict(Counter(formats.values())),
-            warnings=[],
-        )
-        card.warnings = explain(notes, quarantined) + card_warnings(card)
-        return card
+        for g in grouped.sort_by("policy").to_pylist()
+    ]
 
 
-def _policy_card(name: str, sessions: Sequence[tuple[int, float]]) -> PolicyCard:
-    turns = sum(n for n, _ in sessions)
-    mean = float(np.mean([total for _, total in sessions]))
-    return PolicyCard(policy=name, sessions=len(sessions), turns=turns, mean_return=mean)
+def _length_tells(sessions: pa.Table) -> float | None:
+    """How well a short length alone tells success (area under the curve), where success ends the session.
+
+    Only defined when every successful session stops at its success and others go on: then the outcome leaks
+    into the length. None otherwise.
+    """
+    won = sessions["won_at_end"].to_numpy()
+    if (
+        won.sum() < MANY_SESSIONS
+        or (~won).sum() < MANY_SESSIONS
+        or sessions["won_before_end"].to_numpy().any()
+    ):
+        return None
+    ranks = rankdata(-sessions["turns"].to_numpy())
+    return float((ranks[won].sum() - won.sum() * (won.sum() + 1) / 2) / (won.sum() * (~won).sum()))
 
 
 def _propensity_card(logprobs: np.ndarray, turns: int) -> PropensityCard:

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
 
 _MANY = 0.05
 _LONG_TEXT = 20_000
+_TELLING = 0.8
 
 
 def card_warnings(card: "DataCard") -> list[str]:
@@ -35,7 +36,14 @@ def _propensities(card: "DataCard") -> list[str]:
 
 def _ends(card: "DataCard") -> list[str]:
     share = card.truncated / card.sessions
-    return [f"{share:.0%} of the sessions are cut, not ended."] if share > _MANY else []
+    warnings = [f"{share:.0%} of the sessions are cut, not ended."] if share > _MANY else []
+    leak = card.success_ends_session
+    if leak is not None and leak > _TELLING:
+        warnings.append(
+            f"Success ends the session, so its length gives the outcome away (area under the curve {leak:.2f}): "
+            "never use the number of turns as a feature."
+        )
+    return warnings
 
 
 def _copies(card: "DataCard") -> list[str]:

@@ -21,6 +21,17 @@ _TEXTS = {
     "both_flags": "{n} turns are flagged terminated and truncated; they count as terminated.",
     "half_characters": "{n} texts held half a character (cut by an exporter); it was replaced by '?'.",
     "reward_as_text": "{n} rewards were text and were read as numbers.",
+    "harness_text": "{n} observations hold text of the harness (steps left …), which tells how a session ends.",
+    "cut_texts": "{n} observations look cut by an exporter.",
+    "next_observation_differs": "{n} next observations are not what the following turn observed.",
+    "secret_email": "{n} turns hold e-mail addresses (mask them with --redact).",
+    "secret_private_key": "{n} turns hold private keys (mask them with --redact).",
+    "secret_aws_key": "{n} turns hold AWS keys (mask them with --redact).",
+    "secret_api_key": "{n} turns hold API keys (mask them with --redact).",
+    "secret_github_token": "{n} turns hold GitHub tokens (mask them with --redact).",
+    "secret_slack_token": "{n} turns hold Slack tokens (mask them with --redact).",
+    "secret_jwt": "{n} turns hold JSON web tokens (mask them with --redact).",
+    "secret_bearer": "{n} turns hold bearer tokens (mask them with --redact).",
     "reward_as_boolean": "{n} rewards were true or false and were read as 1 or 0.",
 }
 
