@@ -38,6 +38,11 @@ class ShardFolder:
             self._fs.pipe_file(path, data)  # object stores show a file only once it is whole
         return path
 
+    def find(self, name: str) -> str | None:
+        """Path of an undamaged shard of this name, if there is one."""
+        paths = sorted(str(path) for path in self._fs.glob(f"{self.path}/{name}-*{_SUFFIX}"))
+        return next((path for path in paths if self.read(path) is not None), None)
+
     def list(self) -> dict[str, list[str]]:
         """Paths of the finished shards by name, both sorted."""
         self._fs.invalidate_cache(self.path)

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 from preplay.embedding._types import EncoderFingerprint
 from preplay.shards import ShardFolder
 
-_SHARD = "embeddings"
-
 
 def text_key(text: str) -> bytes:
     """Key of a text: its SHA-256."""
@@ -42,8 +40,12 @@ class EmbeddingCache:
     def add(self, texts: Sequence[str], embeddings: np.ndarray) -> str:
         """Write one shard with these rows (float32 [n, D]) and return its path."""
         keys = pa.array([text_key(text) for text in texts], pa.binary(32))
-        values = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), self._dimension)
-        return self._folder.write(_SHARD, pa.table({"key": keys, "embedding": values}), compression="none")
+        table = pa.table({"key": keys, "embedding": _vectors(embeddings)})
+        return self._folder.write(_block_name(texts), table, compression="none")
+
+    def find_block(self, texts: Sequence[str]) -> str | None:
+        """Path of the shard that holds exactly these texts in this order, if there is one."""
+        return self._folder.find(_block_name(texts))
 
     def find(self, texts: Sequence[str] | None, shards: Sequence[str] | None = None) -> Lookup:
         """What the intact shards (by default all) know about these texts (None: everything they know)."""
@@ -52,7 +54,7 @@ class EmbeddingCache:
         )
         found = Lookup({}, np.empty((0, self._dimension), np.float32))
         parts = [found.embeddings]
-        for path in self._folder.list().get(_SHARD, []) if shards is None else shards:
+        for path in self._all_shards() if shards is None else shards:
             table = self._folder.read(path)
             if table is None:
                 found.damaged.append(path)
@@ -61,6 +63,21 @@ class EmbeddingCache:
             parts.append(_matrix(hits["embedding"], self._dimension)[_take_new(hits["key"], found.rows)])
         found.embeddings = np.concatenate(parts)
         return found
+
+    def _all_shards(self) -> list[str]:
+        return [path for paths in self._folder.list().values() for path in paths]
+
+
+def _block_name(texts: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text_key(text))
+    return f"embeddings-{digest.hexdigest()[:32]}"
+
+
+def _vectors(embeddings: np.ndarray) -> pa.FixedSizeListArray:
+    flat = np.ascontiguousarray(embeddings, np.float32).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), embeddings.shape[1])
 
 
 def _take_new(keys: pa.ChunkedArray, rows: dict[bytes, int]) -> list[int]:

@@ -150,7 +150,8 @@ class _EmbedBlock:
 
     def __call__(self, item: pa.Table) -> pa.Table:
         texts = item["text"].to_pylist()
-        return pa.table({"shard": [self._cache.add(texts, self._encoder.encode(texts))]})
+        shard = self._cache.find_block(texts)  # there when the predecessor was killed before it could answer
+        return pa.table({"shard": [shard or self._cache.add(texts, self._encoder.encode(texts))]})
 
 
 def _write(

@@ -167,12 +167,16 @@ class _RolloutActor:
         self._models: dict[int, WorldModel] = {}
 
     def __call__(self, item: pa.Table) -> pa.Table:
-        job, (row,) = self._job, item.to_pylist()
-        name, policy = row.pop("name"), job.policies[row.pop("policy")]
-        block = Block(**row)
-        table = rollout_block(self._model(block.member), policy, job.encoder, job.initial, job.config, block)
+        (row,) = item.to_pylist()
+        name, policy = row.pop("name"), row.pop("policy")
+        path = self._job.folder.find(name)  # there when the predecessor was killed before it could answer
+        return pa.table({"name": [name], "path": [path or self._imagine(name, policy, Block(**row))]})
+
+    def _imagine(self, name: str, policy: str, block: Block) -> str:
+        job, model = self._job, self._model(block.member)
+        turns = rollout_block(model, job.policies[policy], job.encoder, job.initial, job.config, block)
         job.encoder.flush()
-        return pa.table({"name": [name], "path": [job.folder.write(name, table)]})
+        return job.folder.write(name, turns)
 
     def _model(self, member: int) -> WorldModel:
         if member not in self._models:
