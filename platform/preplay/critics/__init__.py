@@ -1,0 +1,46 @@
+"""Critics learned from logged decisions: IQL, CQL, AWR and BC on pools of candidates, and the plain classifier."""
+
+from preplay.critics._chunks import ChunkBank, ChunkConfig, split_text
+from preplay.critics._classifier import RewardClassifier, train_classifier
+from preplay.critics._config import CriticConfig
+from preplay.critics._critic import Critic, Scores, load_critic, save_critic
+from preplay.critics._decisions import Decisions, decisions_from_turns, split_groups
+from preplay.critics._encoder import ActionEncoder, DecisionState, EncodedPools
+from preplay.critics._evaluate import CriticMetrics, Scorer, auc, evaluate_critic
+from preplay.critics._features import DENSE, pool_features
+from preplay.critics._losses import advantage_weights, bootstrap_target, cql_penalty, expectile_loss, td_loss
+from preplay.critics._summary import ActionSummary, summarize
+from preplay.critics._train import train_critic
+
+__all__ = [
+    "DENSE",
+    "ActionEncoder",
+    "ActionSummary",
+    "ChunkBank",
+    "ChunkConfig",
+    "Critic",
+    "CriticConfig",
+    "CriticMetrics",
+    "DecisionState",
+    "Decisions",
+    "EncodedPools",
+    "RewardClassifier",
+    "Scorer",
+    "Scores",
+    "advantage_weights",
+    "auc",
+    "bootstrap_target",
+    "cql_penalty",
+    "decisions_from_turns",
+    "evaluate_critic",
+    "expectile_loss",
+    "load_critic",
+    "pool_features",
+    "save_critic",
+    "split_groups",
+    "split_text",
+    "summarize",
+    "td_loss",
+    "train_classifier",
+    "train_critic",
+]

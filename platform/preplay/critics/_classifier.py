@@ -1,0 +1,88 @@
+"""The baseline to beat: a plain classifier of whether an action is right at once, with calibrated probabilities."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from preplay.critics._critic import Scores
+from preplay.critics._decisions import Decisions, split_groups
+from preplay.critics._encoder import EncodedPools
+from preplay.critics._scaler import Scaler
+from preplay.errors import PreplayError
+from preplay.seeding import derive_seed, numpy_rng
+
+ClassifierKind = Literal["logistic", "boosting"]
+
+
+@dataclass(frozen=True)
+class RewardClassifier:
+    """P(the action is right at once | state, action), calibrated by Platt's method on held-out tasks."""
+
+    model: LogisticRegression | GradientBoostingClassifier
+    scaler: Scaler
+    slope: float
+    intercept: float
+
+    def score(self, pools: EncodedPools) -> Scores:
+        """Probability per candidate, float64 [M]."""
+        margin = _margin(self.model, _rows(self.scaler, pools, np.arange(len(pools.features))))
+        probability = 1 / (1 + np.exp(-(self.slope * margin + self.intercept)))
+        return Scores(probability, np.full(len(probability), np.nan))
+
+    def state_distance(self, pools: EncodedPools) -> np.ndarray:
+        """Distance of each state from the training data, float64 [N]."""
+        return self.scaler.distance(pools)
+
+
+def train_classifier(
+    kind: ClassifierKind, data: Decisions, *, seed: int, strength: float = 0.05
+) -> RewardClassifier:
+    """Fit on two thirds of the tasks' executed actions, calibrate on the rest, then refit on all of them.
+
+    Args:
+        kind: ``logistic`` (L2, C = ``strength``) or ``boosting`` (trees of depth 3).
+    """
+    if len(np.unique(data.success)) < 2:
+        raise PreplayError("all logged actions have the same outcome: nothing to tell apart.")
+    fit, held = split_groups(data, 1 / 3, numpy_rng(seed, "calibration"))
+    slope, intercept = 1.0, 0.0
+    if len(np.unique(fit.success)) == len(np.unique(held.success)) == 2:
+        model, scaler = _fit(kind, fit, seed, strength)
+        margin = _margin(model, _rows(scaler, held.pools, held.chosen))
+        platt = LogisticRegression(C=1e6).fit(margin[:, None], held.success)
+        slope, intercept = max(float(platt.coef_[0, 0]), 1e-3), float(platt.intercept_[0])
+    model, scaler = _fit(kind, data, seed, strength)
+    return RewardClassifier(model, scaler, slope, intercept)
+
+
+def _fit(
+    kind: ClassifierKind, data: Decisions, seed: int, strength: float
+) -> tuple[LogisticRegression | GradientBoostingClassifier, Scaler]:
+    scaler = Scaler.fit(data.pools)
+    rows = _rows(scaler, data.pools, data.chosen)
+    if kind == "logistic":
+        return LogisticRegression(C=strength, max_iter=2000).fit(rows, data.success), scaler
+    trees = GradientBoostingClassifier(
+        n_estimators=80,
+        max_depth=3,
+        subsample=0.7,
+        max_features=0.3,
+        random_state=derive_seed(seed, "trees") % 2**32,
+    )
+    return trees.fit(rows, data.success), scaler
+
+
+def _rows(scaler: Scaler, pools: EncodedPools, candidates: np.ndarray) -> np.ndarray:
+    """State (turn and sizes), features and mean embedding of these candidates, float64."""
+    inputs = scaler.inputs(pools)
+    parts = inputs.parts.numpy() * inputs.exists.numpy()[..., None]
+    mean = parts.sum(axis=1) / inputs.exists.numpy().sum(axis=1, keepdims=True)
+    whole = np.concatenate([inputs.state.numpy()[:, :4], inputs.features.numpy(), mean], axis=1)
+    return whole[candidates].astype(np.float64)
+
+
+def _margin(model: LogisticRegression | GradientBoostingClassifier, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(model.decision_function(rows), np.float64)

@@ -1,0 +1,112 @@
+"""How good a critic is on tasks it has not seen, before anything is executed (AUC is not uplift: execute, too)."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.stats import rankdata
+
+from preplay.critics._critic import Critic, Scores
+from preplay.critics._decisions import Decisions
+from preplay.critics._encoder import EncodedPools
+
+
+class Scorer(Protocol):
+    """Anything that scores candidates: a critic, a classifier, a distilled network."""
+
+    def score(self, pools: EncodedPools) -> Scores:
+        """Scores of all candidates."""
+        ...
+
+    def state_distance(self, pools: EncodedPools) -> np.ndarray:
+        """Distance of each state from the training data, float64 [N]."""
+        ...
+
+
+@dataclass(frozen=True)
+class CriticMetrics:
+    """On held-out tasks.
+
+    Args:
+        decisions: How many.
+        td_error: Root mean square of r + gamma V(s') - Q(s, a), in units of the reward (NaN for actors, CQL).
+        auc: P(a right executed action scores above a wrong one), over all tasks.
+        auc_within_task: The same within tasks, the mean over them: what choosing in a pool needs.
+        calibration_error: Expected calibration error of the scores as probabilities: the best monotone map of half of
+            the tasks, measured on the other half.
+        chosen_rank: Mean rank share of the executed candidate in its pool, 0 the best.
+    """
+
+    decisions: int
+    td_error: float
+    auc: float
+    auc_within_task: float
+    calibration_error: float
+    chosen_rank: float
+
+
+def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
+    """Measure a scorer on decisions of held-out tasks."""
+    scores = scorer.score(data.pools).mean
+    chosen = scores[data.chosen]
+    return CriticMetrics(
+        decisions=len(data),
+        td_error=_td_error(scorer, data),
+        auc=auc(chosen, data.success),
+        auc_within_task=_within(chosen, data),
+        calibration_error=_calibration(chosen, data),
+        chosen_rank=_chosen_rank(scores, data),
+    )
+
+
+def auc(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Area under the ROC curve with ties at one half; NaN where there is only one class."""
+    positive = int(labels.sum())
+    negative = len(labels) - positive
+    if not positive or not negative:
+        return float("nan")
+    return float((rankdata(scores)[labels].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+def _within(chosen: np.ndarray, data: Decisions) -> float:
+    groups = data.group.astype(str)
+    each = [auc(chosen[groups == g], data.success[groups == g]) for g in np.unique(groups)]
+    return float(np.nanmean(each)) if np.isfinite(each).any() else float("nan")
+
+
+def _td_error(scorer: Scorer, data: Decisions) -> float:
+    if not isinstance(scorer, Critic) or scorer.config.algorithm != "iql":
+        return float("nan")
+    value = scorer.state_values(data.pools)
+    q = np.mean(scorer.values(data.pools), axis=0)[data.chosen]
+    goes_on = (data.following >= 0) & ~data.terminated
+    target = data.reward + scorer.config.gamma * np.where(goes_on[:, None], value[data.following], 0.0)
+    return float(np.sqrt(((target - q).sum(axis=1) ** 2).mean()))
+
+
+def _calibration(chosen: np.ndarray, data: Decisions) -> float:
+    from sklearn.isotonic import IsotonicRegression
+
+    names = np.unique(data.group.astype(str))
+    first = np.isin(data.group.astype(str), names[::2])
+    if not first.any() or first.all():
+        return float("nan")
+    fit = IsotonicRegression(out_of_bounds="clip").fit(chosen[first], data.success[first])
+    probability, label = fit.predict(chosen[~first]), data.success[~first]
+    edges = np.clip((probability * 10).astype(int), 0, 9)
+    gaps = [
+        abs(probability[edges == b].mean() - label[edges == b].mean()) * (edges == b).mean()
+        for b in np.unique(edges)
+    ]
+    return float(sum(gaps))
+
+
+def _chosen_rank(scores: np.ndarray, data: Decisions) -> float:
+    offsets, ranks = data.pools.offsets, []
+    for i, row in enumerate(data.chosen):
+        pool = scores[offsets[i] : offsets[i + 1]]
+        if len(pool) > 1:
+            ranks.append(
+                ((pool > scores[row]).sum() + 0.5 * ((pool == scores[row]).sum() - 1)) / (len(pool) - 1)
+            )
+    return float(np.mean(ranks)) if ranks else float("nan")

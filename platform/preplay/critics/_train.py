@@ -1,0 +1,225 @@
+"""Training: one member after the other, each on its own bootstrap of sessions."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from preplay.critics import _losses as losses
+from preplay.critics._config import CriticConfig
+from preplay.critics._critic import Critic, Member
+from preplay.critics._decisions import Decisions
+from preplay.critics._network import ActionNet, Inputs, NetworkSize, StateNet, TwinQ
+from preplay.critics._scaler import Scaler
+from preplay.embedding import EncoderFingerprint
+from preplay.errors import PreplayError
+from preplay.seeding import derive_seed, numpy_rng, torch_generator
+
+Report = Callable[[dict[str, float]], None]
+_REPORT_EVERY = 200
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B decisions: inputs of all their candidates and of the next decisions' candidates, reward [B, H] and flags [B].
+
+    ``chosen`` and ``next_first`` are rows among the candidates; ``continues`` says whether a decision follows,
+    ``valid`` whether the target is known.
+    """
+
+    pool: Inputs
+    owner: Tensor
+    chosen: Tensor
+    reward: Tensor
+    next_pool: Inputs
+    next_owner: Tensor
+    next_first: Tensor
+    continues: Tensor
+    valid: Tensor
+
+
+def train_critic(
+    config: CriticConfig,
+    data: Decisions,
+    *,
+    seed: int,
+    feature_names: tuple[str, ...] = (),
+    fingerprint: EncoderFingerprint | None = None,
+    report: Report | None = None,
+) -> Critic:
+    """Train a critic on logged decisions.
+
+    Args:
+        config: Algorithm and sizes.
+        data: The training split; all statistics come from it.
+        seed: Seed of initialisation, bootstrap and batches.
+        feature_names: Names of the candidates' features (:attr:`ActionEncoder.feature_names`), kept with the critic.
+        fingerprint: Of the sentence encoder; a critic refuses any other.
+        report: Called with ``{"step", "member", "loss"}`` every 200 steps (Ray Tune's report fits).
+    """
+    if not len(data):
+        raise PreplayError("there are no decisions to learn from.", fix="Check the dataset and its split.")
+    torch.set_num_threads(1)
+    scale = np.maximum(data.reward.std(axis=0), 1e-6)
+    scaler = Scaler.fit(data.pools)
+    size = NetworkSize(
+        state=data.pools.state.shape[1],
+        features=data.pools.features.shape[1],
+        embedding=data.pools.state_embedding.shape[1],
+        width=config.width,
+        outputs=data.reward.shape[1],
+    )
+    source = _Source(config, data, scaler, scale)
+    members = [
+        _train_member(config, source, size, derive_seed(seed, "member", m), m, report)
+        for m in range(config.members)
+    ]
+    return Critic(config, size, scaler, scale, members, feature_names, fingerprint)
+
+
+class _Source:
+    """Batches of decisions, with rewards in standard deviations."""
+
+    def __init__(self, config: CriticConfig, data: Decisions, scaler: Scaler, scale: np.ndarray):
+        self.config, self.data = config, data
+        self.inputs = scaler.inputs(data.pools)
+        self.reward = torch.from_numpy((data.reward / scale).astype(np.float32))
+        self.sessions = np.unique(data.session)
+
+    def bootstrap(self, rng: np.random.Generator) -> np.ndarray:
+        """Decisions of a bootstrap of sessions, drawn once per member; all of them for a single network."""
+        if self.config.members == 1:
+            return np.arange(len(self.data))
+        drawn = rng.choice(self.sessions, len(self.sessions))
+        count = np.bincount(drawn, minlength=int(self.sessions.max()) + 1)[self.data.session]
+        return np.repeat(np.arange(len(self.data)), count)
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        """The batch of these decisions."""
+        data = self.data
+        following = data.following[rows]
+        goes_on = (following >= 0) & ~data.terminated[rows]
+        here, owner, first = _candidates(data.pools.offsets, rows)
+        then, next_owner, next_first = _candidates(data.pools.offsets, np.where(goes_on, following, rows))
+        chosen = data.chosen[rows] - data.pools.offsets[rows] + first
+        cut = data.truncated[rows] & ~data.terminated[rows] & (following < 0)
+        return Batch(
+            pool=self.inputs.rows(torch.from_numpy(here)),
+            owner=torch.from_numpy(owner),
+            chosen=torch.from_numpy(chosen),
+            reward=self.reward[rows],
+            next_pool=self.inputs.rows(torch.from_numpy(then)),
+            next_owner=torch.from_numpy(next_owner),
+            next_first=torch.from_numpy(next_first),
+            continues=torch.from_numpy(goes_on),
+            valid=torch.from_numpy(~cut | self.config.budget_ends),
+        )
+
+
+def _candidates(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Candidate rows of these pools, the pool (0..B-1) of each, and the place where each pool begins."""
+    sizes = offsets[rows + 1] - offsets[rows]
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    owner = np.repeat(np.arange(len(rows)), sizes)
+    return np.arange(sizes.sum()) - first[owner] + offsets[rows][owner], owner, first
+
+
+def _train_member(
+    config: CriticConfig, source: _Source, size: NetworkSize, seed: int, number: int, report: Report | None
+) -> Member:
+    rng = numpy_rng(seed, "batches")
+    pool = source.bootstrap(numpy_rng(seed, "bootstrap"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "initialisation") % 2**63)
+        learner = _Learner(config, size, torch_generator(seed, "dropout"))
+    for step in range(1, config.steps + 1):
+        loss = learner.update(
+            source.batch(rng.choice(pool, min(config.batch_size, len(pool)), replace=False))
+        )
+        if report and (step % _REPORT_EVERY == 0 or step == config.steps):
+            report({"step": step, "member": number, "loss": loss})
+    return learner.member()
+
+
+class _Learner:
+    """Networks of one member and their step."""
+
+    def __init__(self, config: CriticConfig, size: NetworkSize, generator: torch.Generator):
+        self.config, self._generator = config, generator
+        self.q, self.v = TwinQ(size), StateNet(size, size.outputs)
+        self.actor = ActionNet(NetworkSize(size.state, size.features, size.embedding, size.width, 1))
+        self.target = copy.deepcopy(self.q).requires_grad_(False)
+        used: list[nn.Module] = [] if config.algorithm == "bc" else [self.q, self.v]
+        used += [self.actor] if config.algorithm in ("awr", "bc") else []
+        parameters = [p for network in used for p in network.parameters()]
+        self._optimizer = torch.optim.AdamW(
+            parameters, config.learning_rate, weight_decay=config.weight_decay
+        )
+        self._schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self._optimizer, config.steps)
+
+    def update(self, batch: Batch) -> float:
+        """One step of gradient descent; the loss."""
+        pool = self._hide(batch.pool)
+        loss = self._loss(batch, pool)
+        if not torch.isfinite(loss):
+            raise PreplayError("training diverged: the loss is not finite.", fix="Lower the learning rate.")
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        self._schedule.step()
+        with torch.no_grad():
+            for slow, fast in zip(self.target.parameters(), self.q.parameters(), strict=True):
+                slow.lerp_(fast, self.config.target_rate)
+        return loss.item()
+
+    def member(self) -> Member:
+        """The trained networks."""
+        return Member(self.q.eval(), self.v.eval(), self.actor.eval())
+
+    def _loss(self, batch: Batch, pool: Inputs) -> Tensor:
+        algorithm, own = self.config.algorithm, pool.rows(batch.chosen)
+        if algorithm == "bc":
+            return self._clone(batch, pool, torch.ones(len(batch.chosen)))
+        if algorithm == "cql":
+            return self._conservative(batch, pool)
+        with torch.no_grad():
+            cautious = self.target(own)
+            next_value = self.v(batch.next_pool.rows(batch.next_first))
+        value = self.v(own)
+        target = losses.bootstrap_target(batch.reward, next_value, batch.continues, self.config.gamma)
+        loss = losses.expectile_loss(cautious - value, self.config.tau) + self._td(own, target, batch.valid)
+        if algorithm == "awr":
+            advantage = (cautious - value).sum(dim=1)
+            weights = losses.advantage_weights(advantage, self.config.temperature, self.config.weight_ceiling)
+            loss = loss + self._clone(batch, pool, weights)
+        return loss
+
+    def _conservative(self, batch: Batch, pool: Inputs) -> Tensor:
+        with torch.no_grad():
+            best = losses.pool_max(self.target(batch.next_pool), batch.next_owner, len(batch.chosen))
+        target = losses.bootstrap_target(batch.reward, best, batch.continues, self.config.gamma)
+        penalty = [
+            losses.cql_penalty(values.sum(dim=1), batch.owner, batch.chosen) for values in self.q.both(pool)
+        ]
+        return self._td(pool.rows(batch.chosen), target, batch.valid) + self.config.alpha * sum(penalty)
+
+    def _td(self, own: Inputs, target: Tensor, valid: Tensor) -> Tensor:
+        first, second = self.q.both(own)
+        return sum(
+            (losses.td_loss(q, target, valid, self.config.huber) for q in (first, second)), torch.zeros(())
+        )
+
+    def _clone(self, batch: Batch, pool: Inputs, weights: Tensor) -> Tensor:
+        return losses.cloning_loss(self.actor(pool)[:, 0], batch.owner, batch.chosen, weights)
+
+    def _hide(self, inputs: Inputs) -> Inputs:
+        """Dropout on the features of actions: one mask for all candidates, so that pools stay comparable."""
+        if not self.config.dropout:
+            return inputs
+        width = inputs.features.shape[1]
+        keep = torch.rand(width, generator=self._generator) >= self.config.dropout
+        features = inputs.features * keep
+        return Inputs(inputs.state, inputs.state_embedding, features, inputs.parts, inputs.exists)

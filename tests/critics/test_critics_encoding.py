@@ -1,0 +1,188 @@
+"""Structure of actions, pools as arrays, decisions from turns."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from preplay.critics import (
+    DENSE,
+    ActionEncoder,
+    ChunkConfig,
+    DecisionState,
+    decisions_from_turns,
+    pool_features,
+    split_groups,
+    split_text,
+    summarize,
+)
+from preplay.errors import PreplayError
+from preplay.logs import TURN_SCHEMA
+
+CODE = (
+    "import os\n\ndef f(x):\n    for i in range(x):\n        print(os.path.join('a', str(i)))\n    return x\n"
+)
+
+
+def feature(name: str, pool: list[str], state: str = "") -> list[float]:
+    return pool_features(pool, state, 8)[:, DENSE.index(name)].tolist()
+
+
+def test_python_is_read_by_its_syntax_tree():
+    summary = summarize(CODE)
+    assert (summary.kind, summary.parses, summary.functions) == ("python", True, ("f",))
+    assert set(summary.calls) == {"range", "print", "os.path.join", "str"}
+    assert (summary.steps, summary.lines, summary.depth, summary.loops) == (5, 5, 3, 1)
+    assert summary.literals == ("'a'",)
+
+
+def test_the_normal_form_ignores_names_comments_and_docstrings():
+    a = summarize("def f(x):\n    total = x + 1\n    return total\n")
+    b = summarize('# hi\ndef f(x):\n    """Doc."""\n    res = x + 1\n    return res\n')
+    c = summarize("def f(x):\n    total = x - 1\n    return total\n")
+    assert a.normal_form == b.normal_form != c.normal_form
+
+
+def test_tool_calls_are_read_by_their_json():
+    summary = summarize(
+        'Let me look.\n{"tool_calls":[{"arguments":{"path":{"name":"a.py"},"depth":2},"name":"read"}]}'
+    )
+    assert (summary.kind, summary.tool, summary.calls) == ("tool", "read", ("read",))
+    assert {"tool:read", "argument:path.name", "argument:depth", "word:look"} <= set(summary.tokens)
+
+
+def test_code_inside_a_tool_call_is_read_too():
+    action = json.dumps(
+        {"tool_calls": [{"arguments": {"code": CODE}, "name": "write"}]}, separators=(",", ":")
+    )
+    assert summarize(action).functions == ("f",)
+
+
+def test_sql_is_read_by_its_words():
+    summary = summarize("SELECT count(*) FROM t WHERE a = 'x y' AND b IN (SELECT b FROM u)")
+    assert (summary.kind, summary.tool, summary.depth, summary.literals) == ("sql", "select", 1, ("x y",))
+    assert not summarize("SELECT (a FROM t").parses
+
+
+@pytest.mark.parametrize(
+    "action", ["", " ", "def f(:", "ünï😀", "(" * 3000, "x = " + "[" * 500, "\x00def f(): pass", "{}"]
+)
+def test_anything_can_be_summarized(action):
+    assert np.isfinite(pool_features([action, "other"], "state", 16)).all()
+
+
+def test_a_200_kb_action_counts_to_its_last_line():
+    """The dangerous last line of a long action is seen: its call is among the tokens, its part among the parts."""
+    long = "x = 1\n" * 34_000 + "import os\nos.system('x')\n"
+    assert len(long) > 200_000
+    assert "os.system" in summarize(long).calls
+    parts = split_text(long, 600)
+    assert "".join(parts) == long
+    assert max(map(len, parts)) <= 600
+
+
+def test_agreement_is_the_share_of_the_others_that_say_the_same():
+    pool = [
+        "def f(x):\n    y = x\n    return y\n",
+        "def f(x):\n    z = x\n    return z\n",
+        "def f(x):\n    return 1\n",
+    ]
+    assert feature("agreement", pool) == pytest.approx([0.5, 0.5, 0.0])
+    assert feature("agreement_rank", pool) == pytest.approx([0.0, 0.0, 2 / 3])
+    assert feature("agreement", ["alone"]) == [0.0]
+
+
+def test_a_repetition_of_the_current_code_is_seen():
+    code = "def f(x):\n    if x:\n        y = x\n    return y\n"
+    state = f"Write f.\nCurrent code:\n{code}\nTests:\nf(1): passed"
+    assert feature("same_as_state", [code.replace("y", "z"), "def f(x):\n    return 2\n"], state) == [
+        1.0,
+        0.0,
+    ]
+
+
+def turn(session: str, number: int, action: str, reward: float, last: bool, extras: dict) -> dict:
+    own = {
+        "session_id": session,
+        "turn": number,
+        "policy": "p",
+        "task": f"task {session[0]}",
+        "observation": f"o{number}",
+    }
+    return own | {
+        "action": action, "reward": reward, "next_observation": "", "terminated": last, "truncated": False,
+        "extras": json.dumps(extras), "source": "s:1", "record_hash": "h",
+    }  # fmt: skip
+
+
+def turns_of(rows: list[dict]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=TURN_SCHEMA)
+
+
+def test_decisions_from_turns():
+    """Sessions are sorted; the pool is the logged one, and the executed action is in it even if rewritten."""
+    rows = [
+        turn("b1", 1, "b", 1.0, True, {}),
+        turn("b1", 0, "a", 0.0, False, {"candidates": ["x", "a"], "evidence": [[1.0], [2.0]]}),
+        turn("a1", 0, "rewritten", 0.5, True, {"candidates": ["p", "q"], "task_name": "T", "solved": True}),
+    ]
+    data = decisions_from_turns(turns_of(rows), ActionEncoder(evidence=("grounded",), horizon=4))
+    assert data.group.tolist() == ["T", "task b", "task b"]
+    assert data.pools.offsets.tolist() == [0, 3, 5, 6]
+    assert data.chosen.tolist() == [2, 4, 5]
+    assert data.following.tolist() == [-1, 2, -1]
+    assert data.reward[:, 0].tolist() == [0.5, 0.0, 1.0]
+    assert data.success.tolist() == [True, False, True]
+    assert data.pools.state[:, 0].tolist() == [0.0, 0.0, 0.25]
+    assert data.pools.features[3:5, -1].tolist() == [1.0, 2.0]
+    assert data.pools.features[:3, -1].tolist() == [0.0] * 3
+
+
+def test_selecting_and_joining_keep_rows_together():
+    rows = [
+        turn(s, t, f"{s}{t}", t, t == 1, {"candidates": ["x", f"{s}{t}"]})
+        for s in ("a1", "b1", "c1")
+        for t in (0, 1)
+    ]
+    data = decisions_from_turns(turns_of(rows), ActionEncoder())
+    part = data.select(data.group == "task b")
+    assert part.following.tolist() == [1, -1]
+    assert part.chosen.tolist() == [1, 3]
+    np.testing.assert_array_equal(part.pools.features, data.pools.features[4:8])
+    both = part.concatenate(data)
+    assert len(both) == 8
+    assert both.following.tolist() == [1, -1, 3, -1, 5, -1, 7, -1]
+    assert both.chosen[2:].tolist() == (data.chosen + 4).tolist()
+    assert set(both.session[:2]).isdisjoint(both.session[2:])
+    with pytest.raises(ValueError, match="whole sessions"):
+        data.select(np.arange(len(data)) % 2 == 0)
+
+
+def test_splits_are_by_task():
+    rows = [turn(f"{s}{i}", 0, "a", 0.0, True, {}) for s in "abcdef" for i in range(3)]
+    data = decisions_from_turns(turns_of(rows), ActionEncoder())
+    train, held = split_groups(data, 0.33, np.random.default_rng(0))
+    assert set(train.group).isdisjoint(held.group)
+    assert len(set(held.group)) == 2
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(PreplayError, match="candidate list of decision 0 is empty"):
+        ActionEncoder().encode([DecisionState("t", "o")], [[]])
+    with pytest.raises(PreplayError, match="not finite"):
+        decisions_from_turns(turns_of([turn("a", 0, "x", float("nan"), True, {})]), ActionEncoder())
+    evidence = ActionEncoder(evidence=("e",)).encode([DecisionState("t", "o")], [["a"]], [[[float("nan")]]])
+    assert np.isfinite(evidence.features).all()
+
+
+def test_parts_of_a_long_text_are_averaged_not_dropped():
+    from preplay.critics._chunks import embed_chunks
+
+    class Fixed:
+        def encode(self, texts):
+            return np.array([[float(len(t)), 1.0] for t in texts], np.float32)
+
+    bank = embed_chunks(["a" * 40, "b" * 10], Fixed(), ChunkConfig(characters=10, parts=2))
+    assert bank.embeddings[0].tolist() == [[10.0, 1.0], [10.0, 1.0]]
+    assert bank.exists.tolist() == [[True, True], [True, False]]
