@@ -77,16 +77,19 @@ class Tally:
         return self.widths[method] / count if count else float("nan")
 
 
-def problems(pool: int) -> list[Problem]:
-    """Targets near, far and beyond the logs; ``pool`` support-desk sessions are logged once and drawn from."""
+def abstract_problems() -> list[Problem]:
+    """Problems with a closed form: targets near, far and beyond the logs."""
     made = [_model_win(4, t, kind) for t, kind in ((0.5, "supported"), (0.27, "supported"))]
     made += [_model_win(20, t, kind) for t, kind in ((0.6, "supported"), (0.27, "far"))]
     for p_target, p_log, kind in ((0.7, 0.6, "supported"), (0.8, 0.6, "supported"), (0.9, 0.3, "far")):
         made.append(_graph(p_target, p_log, kind))
-    made += [_never_logged(0.5), _never_logged(0.9), _only_stops()]
-    for share, kind in ((0.15, "supported"), (0.35, "supported"), (1.0, "far")):
-        made.append(_desk(share, kind, pool))
-    return [*made, _desk_without(pool)]
+    return [*made, _never_logged(0.5), _never_logged(0.9), _only_stops()]
+
+
+def desk_problems(pool: int) -> list[Problem]:
+    """The same in the text environment; ``pool`` sessions are logged once and drawn from."""
+    shares = ((0.15, "supported"), (0.35, "supported"), (1.0, "far"))
+    return [*(_desk(share, kind, pool) for share, kind in shares), _desk_without(pool)]
 
 
 def simulate(problem: Problem, n: int, replications: int, seed: int = 0) -> dict[str, Tally]:
@@ -225,8 +228,9 @@ def _with_model(batch: SessionBatch) -> SessionBatch:
 
 def run(preset: str) -> dict[str, float]:
     """Print the table and return its summary."""
-    sizes, replications, pool = ((300,), 40, 2000) if preset == "debug" else ((300, 1000), 400, 30_000)
-    results = [(problem, n, simulate(problem, n, replications)) for problem in problems(pool) for n in sizes]
+    sizes, replications, pool = ((300,), 40, 2000) if preset == "debug" else ((300, 1000), 400, 15_000)
+    made = [*abstract_problems(), *desk_problems(pool)]
+    results = [(problem, n, simulate(problem, n, replications)) for problem in made for n in sizes]
     Console(width=170).print(_table(results))
     return summarise(results)
 

@@ -61,6 +61,7 @@ from preplay.estimators._selection import (
     value_regret_at_k,
 )
 from preplay.estimators._sessions import SessionIndex, ShadowActions, align_shadow_actions, index_sessions
+from preplay.estimators._shadow_file import ShadowFile, read_shadow_file
 from preplay.estimators._support import SupportCoverage, support_coverage
 from preplay.estimators._terms import Stats, Terms
 from preplay.estimators._verdict import Evidence, Thresholds, Verdict
@@ -91,6 +92,7 @@ __all__ = [
     "SessionBatch",
     "SessionIndex",
     "ShadowActions",
+    "ShadowFile",
     "Stats",
     "SupportCoverage",
     "Terms",
@@ -131,6 +133,7 @@ __all__ = [
     "on_policy_check",
     "pareto_k",
     "picked_at_k",
+    "read_shadow_file",
     "register",
     "reliability",
     "require_propensities",

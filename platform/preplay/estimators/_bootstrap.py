@@ -18,8 +18,8 @@ _ROWS = 1000
 """Resamples at a time."""
 _BLOCK = 512
 """Sessions at a time."""
-_EXACT_UP_TO = 1024
-"""Sessions up to which counts are multinomial; above, Poisson(1), whose total varies by less than 3 %."""
+_EXACT_UP_TO = 256
+"""Sessions up to which counts are multinomial; above, Poisson(1), whose total varies by about 6 % at most."""
 
 
 def resample_terms(terms: Terms, resamples: int, seed: int) -> np.ndarray:

@@ -70,13 +70,13 @@ def weighted_bounds(
         returns: float64 [n], its discounted return.
         bounds: Declared range (a, b) of the return.
         level: Two-sided level.
-        clip: c; √n when None. Must not be chosen by looking at these sessions.
+        clip: c; the cube root of n when None. Must not be chosen by looking at these sessions.
     """
     low, high = _declared(returns, bounds, "The bound")
     n = len(returns)
     if n < 2:
         return Interval(low=low, high=high, level=level, method="clipped-maurer-pontil")
-    clip = math.sqrt(n) if clip is None else clip
+    clip = float(n) ** (1 / 3) if clip is None else clip
     clipped = np.minimum(weights, clip) / clip
     size, delta = clip * (high - low), (1 - level) / 2
     above = clipped * (returns - low) / (high - low)
