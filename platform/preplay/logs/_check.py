@@ -159,7 +159,7 @@ def _session_id(value: Any, notes: Counter[str]) -> str:
 def _order(value: Any) -> int | None:
     if value is None or value == "":
         return None
-    number = _parse_number("turn_id", value)
+    number = parse_number("turn_id", value)
     if number != int(number) or not 0 <= number < 2**31:
         raise FieldError("turn_id", f"{value!r} is not a whole number from 0 up")
     return int(number)
@@ -207,7 +207,8 @@ def _reward(value: Any, notes: Counter[str]) -> float | None:
     return _number("reward", value)
 
 
-def _parse_number(field: str, value: Any) -> float:
+def parse_number(field: str, value: Any) -> float:
+    """A finite number, also from text; FieldError where it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise FieldError(field, f"a {type(value).__name__}, not a number")
     try:
@@ -220,7 +221,7 @@ def _parse_number(field: str, value: Any) -> float:
 
 
 def _number(field: str, value: Any) -> float | None:
-    return None if value is None or value == "" else _parse_number(field, value)
+    return None if value is None or value == "" else parse_number(field, value)
 
 
 def _count(field: str, value: Any) -> int | None:
@@ -268,7 +269,7 @@ def _timestamp(value: Any) -> dt.datetime | None:
     try:
         if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
             return _utc(dt.datetime.fromisoformat(value.strip()))
-        seconds = _parse_number("timestamp", value)
+        seconds = parse_number("timestamp", value)
         unit = next((unit for limit, unit in _EPOCH_UNITS if seconds >= limit), 1.0)
         return dt.datetime.fromtimestamp(seconds / unit, dt.UTC)
     except (ValueError, OverflowError, OSError) as error:

@@ -2,7 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,33 +16,168 @@ import pyarrow.parquet as pq
 
 from preplay.artifacts import Artifact, open_artifact, write_artifact
 from preplay.errors import PreplayError
-from preplay.logs._card import DataCard, data_card
-from preplay.logs._read import read_logs
+from preplay.logs._card import DataCard, build_card, data_card
+from preplay.logs._outcomes import read_outcomes
+from preplay.logs._pipeline import (
+    INLINE_BYTES,
+    Options,
+    Part,
+    assemble_parts,
+    read_segments,
+    totals,
+    write_turns,
+)
+from preplay.logs._read import choose_readers, nothing_usable
 from preplay.logs._records import Quarantined, canonical_json
+from preplay.logs._redact import redact_texts
 from preplay.logs._schema import SCHEMA_VERSION, TURN_SCHEMA
+from preplay.logs._segments import Segment, cut, read_index, write_index
+from preplay.logs._spill import QUARANTINE, Summary
 
 KIND = "dataset"
-TURNS, QUARANTINE, CARD = "turns.parquet", "quarantine.jsonl", "card.json"
+TURNS, CARD = "turns.parquet", "card.json"
 
 
-def ingest(paths: Sequence[str], output: str, *, format: str = "auto") -> Artifact:
-    """Read logs and write them as a dataset artifact."""
-    result = read_logs(paths, format)
-    card = data_card(
-        result.turns,
-        len(result.quarantined),
-        formats=result.formats,
-        records=result.records,
-        notes=result.notes,
-    )
-    card.warnings = result.warnings + [w for w in card.warnings if w not in result.warnings]
-    inputs = {path: hash_file(path) for path in result.formats}
-    with write_artifact(output, KIND, config={"formats": result.formats}, inputs=inputs) as staging:
-        write_turns(result.turns, staging.path / TURNS)
-        write_quarantine(result.quarantined, staging.path / QUARANTINE)
-        (staging.path / CARD).write_text(card.model_dump_json(indent=2))
-        staging.metrics |= {"sessions": card.sessions, "turns": card.turns, "quarantined": card.quarantined}
+def ingest(
+    paths: Sequence[str],
+    output: str,
+    *,
+    format: str = "auto",
+    outcomes: str | None = None,
+    outcome_key: str = "session_id",
+    redact: bool = False,
+    cache: str | None = None,
+    parallel: bool | None = None,
+    seed: int = 0,
+) -> Artifact:
+    """Read logs of any size and write them as a dataset artifact.
+
+    Args:
+        paths: Files, folders, globs or fsspec URIs; plain, .gz or .zst.
+        output: Where the dataset goes: a folder or an fsspec URI.
+        format: A reader's name, or ``auto``.
+        outcomes: A CSV, Parquet or JSONL file with rewards to join, see :func:`read_outcomes`.
+        outcome_key: The field of both sides that names the session (a Turn field or one of extras).
+        redact: Mask secrets and e-mail addresses in all texts.
+        cache: Folder for what was read so far: the next ingest into the same folder reads only what is new.
+            It takes about as much room as the logs compressed.
+        parallel: Use Ray (True), this process alone (False), or decide by size (None).
+        seed: Chooses the texts whose language is looked at.
+
+    Raises:
+        PreplayError: As :func:`read_logs`; an earlier dataset at ``output`` then stays as it is.
+    """
+    chosen, warnings = choose_readers(paths, format)
+    options = Options(outcomes, outcome_key, redact, seed)
+    with _folder(cache, output) as folder:
+        segments = cut(chosen, read_index(folder))
+        size = sum(_size(s) for s in segments)
+        use_ray = size > INLINE_BYTES if parallel is None else parallel
+        summaries = read_segments(segments, folder, parallel=use_ray)
+        inputs = {file.path: hash_file(file.path) for file, _ in chosen}
+        inputs |= {outcomes: hash_file(outcomes)} if outcomes else {}
+        formats = {file.path: name for file, name in chosen}
+        config = {"formats": formats, "outcome_key": outcome_key, "redact": redact}
+        with write_artifact(output, KIND, config=config, inputs=inputs, seed=seed) as staging:
+            work = folder / "parts"
+            work.mkdir(exist_ok=True)
+            parts = assemble_parts(segments, folder, staging.path, work, options, size, parallel=use_ray)
+            _collect(staging.path, folder, work, segments, parts, options)
+            card = _card(work, parts, summaries, formats, warnings, staging.path, options)
+            (staging.path / CARD).write_text(card.model_dump_json(indent=2))
+            staging.metrics |= {
+                "sessions": card.sessions,
+                "turns": card.turns,
+                "quarantined": card.quarantined,
+            }
+        shutil.rmtree(work)
+        _keep(folder, segments)
     return open_artifact(output, KIND)
+
+
+@contextmanager
+def _folder(cache: str | None, output: str) -> Iterator[Path]:
+    """The folder of steps: the user's cache, or one beside the output that is removed at the end."""
+    if cache:
+        Path(cache).mkdir(parents=True, exist_ok=True)
+        yield Path(cache).absolute()
+        return
+    beside = Path(output).absolute().parent if "://" not in output else None
+    if beside:
+        beside.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".preplay-steps-", dir=beside) as folder:
+        yield Path(folder)
+
+
+def _size(segment: Segment) -> int:
+    if segment.end is not None:
+        return segment.end - segment.start
+    fs, root = fsspec.core.url_to_fs(segment.path)
+    return int(fs.size(root))
+
+
+def _collect(
+    target: Path,
+    folder: Path,
+    work: Path,
+    segments: Sequence[Segment],
+    parts: Sequence[Part],
+    options: Options,
+) -> None:
+    """Join the quarantine of all segments and parts, in their order."""
+    sources = [folder / s.key / QUARANTINE for s in segments]
+    sources += [work / f"quarantine-{part.number}.jsonl" for part in parts]
+    refused = read_outcomes(options.outcomes, options.outcome_key).refused if options.outcomes else []
+    with (target / QUARANTINE).open("w", encoding="utf-8") as out:
+        out.writelines(canonical_json(q.to_json()) + "\n" for q in refused)
+        for source in sources:
+            with source.open(encoding="utf-8") as lines:
+                out.writelines(_masked(list(lines)) if options.redact else lines)
+
+
+def _masked(lines: list[str]) -> list[str]:
+    return redact_texts(pa.chunked_array([lines], pa.string())).to_pylist()
+
+
+def _card(
+    work: Path,
+    parts: Sequence[Part],
+    summaries: Sequence[Summary],
+    formats: dict[str, str],
+    warnings: list[str],
+    target: Path,
+    options: Options,
+) -> DataCard:
+    notes, records = totals(parts, summaries)
+    with (target / QUARANTINE).open("rb") as lines:
+        quarantined = sum(1 for _ in lines)
+    if not sum(part.turns for part in parts):
+        lost = _read_quarantine(target / QUARANTINE, limit=1000)
+        raise nothing_usable(list(formats), lost, warnings, count=quarantined)
+    turns = pa.concat_tables([pq.read_table(work / f"turn-stats-{p.number}.parquet") for p in parts])
+    sessions = pa.concat_tables([pq.read_table(work / f"session-stats-{p.number}.parquet") for p in parts])
+    fates = {kind: records[kind] for kind in ("read", "quarantined", "merged")}
+    card = build_card(turns, sessions, quarantined, formats=formats, records=fates, notes=notes)
+    card.warnings = warnings + _unmatched(parts, options) + card.warnings
+    return card
+
+
+def _unmatched(parts: Sequence[Part], options: Options) -> list[str]:
+    if not options.outcomes:
+        return []
+    outcomes = read_outcomes(options.outcomes, options.outcome_key)
+    keys = set(outcomes.by_session) | {key for key, _ in outcomes.by_turn}
+    late = len(keys - {key for part in parts for key in part.used_outcomes})
+    return [f"{late} of {len(keys)} outcomes match no session."] if late else []
+
+
+def _keep(folder: Path, segments: Sequence[Segment]) -> None:
+    """Remember the segments and remove those of earlier content."""
+    keys = {s.key for s in segments}
+    for entry in folder.iterdir():
+        if entry.is_dir() and entry.name not in keys:
+            shutil.rmtree(entry)
+    write_index(folder, segments)
 
 
 def write_dataset(
@@ -58,9 +197,13 @@ def write_dataset(
 def load_turns(uri: str | Path) -> pa.Table:
     """The turns of a dataset artifact, checked against its manifest and the Turn schema."""
     artifact = open_artifact(uri, KIND)
-    table = pq.read_table(artifact.file(TURNS))
-    check_schema(table.schema, str(uri))
-    return table
+    names = sorted(name for name in artifact.manifest.files if name.startswith("turns"))
+    tables = [pq.read_table(artifact.file(name)) for name in names]
+    for table in tables:
+        check_schema(table.schema, str(uri))
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables).sort_by([("session_id", "ascending"), ("turn", "ascending")])
 
 
 def load_card(uri: str | Path) -> DataCard:
@@ -70,8 +213,12 @@ def load_card(uri: str | Path) -> DataCard:
 
 def load_quarantine(uri: str | Path) -> list[Quarantined]:
     """The quarantined records of a dataset artifact."""
-    lines = open_artifact(uri, KIND).file(QUARANTINE).read_text().splitlines()
-    return [Quarantined(**json.loads(line)) for line in lines]
+    return _read_quarantine(open_artifact(uri, KIND).file(QUARANTINE))
+
+
+def _read_quarantine(path: Path, limit: int | None = None) -> list[Quarantined]:
+    with path.open(encoding="utf-8") as lines:
+        return [Quarantined(**json.loads(line)) for line in islice(lines, limit)]
 
 
 def check_schema(schema: pa.Schema, where: str) -> None:
@@ -85,11 +232,6 @@ def check_schema(schema: pa.Schema, where: str) -> None:
         )
     if not schema.equals(TURN_SCHEMA):
         raise PreplayError("the turns do not have the fields of the Turn schema.", where=where)
-
-
-def write_turns(turns: pa.Table, path: Path) -> None:
-    """Write turns as compressed Parquet in row groups that a laptop can hold."""
-    pq.write_table(turns, path, compression="zstd", row_group_size=1 << 15)
 
 
 def write_quarantine(quarantined: Sequence[Quarantined], path: Path) -> None:

@@ -97,13 +97,15 @@ def _detect(file: LogFile) -> Detection | str:
     return found if found.format else f"no reader knows this format. Tried: {found.tried()}."
 
 
-def nothing_usable(paths: Sequence[str], quarantined: list[Quarantined], warnings: list[str]) -> PreplayError:
+def nothing_usable(
+    paths: Sequence[str], quarantined: list[Quarantined], warnings: list[str], count: int | None = None
+) -> PreplayError:
     """The error for logs of which no turn could be used, with the most frequent reasons."""
     reasons = Counter(f"{q.field}: {q.reason}" for q in quarantined).most_common(3)
     shown = "; ".join(f"{count} x {reason}" for reason, count in reasons) or "; ".join(warnings)
     first = f" The first is {quarantined[0].source}." if quarantined else ""
     return PreplayError(
-        f"no usable turn: {len(quarantined)} records were quarantined ({shown}).{first}",
+        f"no usable turn: {count or len(quarantined)} records were quarantined ({shown}).{first}",
         where=", ".join(map(str, paths)),
         fix="Mend the fields named above, or choose another --format.",
     )

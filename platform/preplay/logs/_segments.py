@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import fsspec
-import numpy as np
 
 from preplay.artifacts import atomic_write
 from preplay.logs._files import LogFile
@@ -100,7 +99,7 @@ def _ranges(stream: Any, last: Segment) -> Iterator[Segment]:
         left = data[end:]
         if end:
             body = data[:end] if left else data
-            lines = int(np.count_nonzero(np.frombuffer(body, np.uint8) == 10))
+            lines = body.count(b"\n")
             closed = body.endswith(b"\n")
             yield Segment(
                 last.path,

@@ -266,6 +266,8 @@ def _close(
         last["truncated"] = not last["terminated"]
         out.notes["end_assumed" if last["terminated"] else "open_end"] += not is_cut
     out.notes["both_flags"] += sum(bool(s["terminated"] and s["truncated"]) for s in steps)
+    if is_cut:
+        last["extras"] = canonical_json({**json.loads(last["extras"]), "cut_at_gap": True})
     if last["next_observation"] is None:
         return _without_known_end(turns, steps[-1], out)
     return turns

@@ -13,6 +13,7 @@ from preplay.logs._records import Quarantined, RawTurn, excerpt, hash_record
 from preplay.logs._registry import Item, Sniff, register
 from preplay.logs.readers._csv_rows import Bad, csv_rows, delimiter
 from preplay.logs.readers._fields import ALIASES, split_fields
+from preplay.logs.readers._parquet_rows import parquet_rows
 
 _FIELDS = "session_id, turn_id, state, action, reward, next_state; optional: " + ", ".join(
     k for k in ALIASES if k not in {"session_id", "turn", "state", "action", "reward", "next_state"}
@@ -133,15 +134,10 @@ class TurnsParquet:
         return _sniff_columns(columns, "a Parquet file")
 
     def read(self, file: LogFile) -> Iterator[Item]:
-        row_number = 0
+        number = 0
         try:
-            with file.open() as stream:
-                for batch in pq.ParquetFile(stream).iter_batches(batch_size=1024):
-                    for row in batch.to_pylist():
-                        row_number += 1
-                        yield _raw_turn(
-                            {k: v for k, v in row.items() if v is not None}, file.where(row_number), row
-                        )
+            for number, row in parquet_rows(file):
+                yield _raw_turn(row, file.where(number), row)
         except (pa.ArrowInvalid, OSError) as error:
             reason = f"damaged from here on ({str(error).splitlines()[0]})"
-            yield Quarantined(file.where(row_number + 1), "file", reason)
+            yield Quarantined(file.where(number + 1), "file", reason)
