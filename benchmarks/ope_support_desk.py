@@ -25,6 +25,7 @@ from preplay.stage import connect
 
 ENVIRONMENT = "support_desk"
 BASELINES = ("gaussian", "knn")
+MODEL_ONLY = ("model.dm", "model.wdr")
 SHOWN = (
     "headline",
     "model.dm",
@@ -90,17 +91,17 @@ def _one_log(folder: Path, size: int, seed: int, settings: dict) -> dict[str, di
     write_logs(folder / "dataset", sessions=size, seed=seed)
     cache = folder.parent / "cache"
     embed_dataset(folder / "dataset", folder / "embedded", config.encoder, cache_dir=cache)
-    found = _scores(_evaluate(folder, config, "diffusion", cache), SHOWN)
+    found = _scores(_evaluate(folder, config, "diffusion", cache, None), SHOWN)
     for dynamics in settings["baselines"]:
-        report = _evaluate(folder, config, dynamics, cache)
-        found |= {
-            f"{dynamics}.{n.split('.')[1]}": s for n, s in _scores(report, ("model.dm", "model.wdr")).items()
-        }
+        report = _evaluate(folder, config, dynamics, cache, MODEL_ONLY)
+        found |= {f"{dynamics}.{n.split('.')[1]}": s for n, s in _scores(report, MODEL_ONLY).items()}
     atomic_write(kept, json.dumps(found).encode())
     return found
 
 
-def _evaluate(folder: Path, config: PreplayConfig, dynamics: str, cache: Path) -> EvaluationReport:
+def _evaluate(
+    folder: Path, config: PreplayConfig, dynamics: str, cache: Path, estimators: tuple[str, ...] | None
+) -> EvaluationReport:
     model = config.world_model.model_copy(update={"dynamics": dynamics})
     config = config.model_copy(update={"world_model": model})
     models = folder / f"models-{dynamics}"
@@ -113,6 +114,7 @@ def _evaluate(folder: Path, config: PreplayConfig, dynamics: str, cache: Path) -
         output=folder / f"report-{dynamics}",
         cache=cache,
         environment=ENVIRONMENT,
+        estimators=estimators,
     )
     return evaluate_policies(request, config, console=console)
 

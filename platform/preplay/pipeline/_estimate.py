@@ -50,18 +50,20 @@ def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> Pol
     ratios = log_ratios(context.data, policy)
     batch = replace(context.batch, log_ratio=ratios)
     run = _runner(context, policy)
+    wanted = context.request.estimators
     estimates = {"mean": run("mean", batch, "mean")}
     if ratios is not None:
         estimates |= {name: run(name, batch, name) for name in WEIGHTED}
     estimates |= _model_estimates(context, policy, imagined, batch, run)
-    estimates |= _fqe_estimates(context, policy, batch, run)
+    # Fitting FQE takes half of the time; the headline needs it only where there are no propensities.
+    if ratios is None or wanted is None or any(name.startswith("fqe.") for name in wanted):
+        estimates |= _fqe_estimates(context, policy, batch, run)
     evidence = ModelEvidence(
         bias=float(np.mean([abs(f.on_policy_value - f.logged_value) for f in context.fidelity])),
         beyond=imagined.share_beyond(context.support_radius),
         spread=float(context.batch.returns.std()),
     )
     headline = choose_headline(estimates, evidence, context.config.evaluation.level)
-    wanted = context.request.estimators
     shown = estimates if wanted is None else {name: estimates[name] for name in _known(wanted, estimates)}
     return PolicyEstimates(headline, shown, batch)
 

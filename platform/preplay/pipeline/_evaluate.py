@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 import numpy as np
+import ray
+import torch
+from ray.cloudpickle import register_pickle_by_value
 from rich.console import Console
 
 from preplay.artifacts import open_artifact, read_manifest
@@ -46,17 +49,32 @@ def evaluate_policies(
         context = load_context(request, config)
         policies = _load_policies(context)
     rollouts = _imagine(context, policies)
-    results = []
-    for number, (spec, policy) in enumerate(policies.items(), 1):
-        with console.status(f"Estimating {policy.name} ({number} of {len(policies)})"):
-            results.append(_result(context, spec, policy, rollouts[spec]))
-    return _report(context, results)
+    return _report(context, _estimate_all(context, policies, rollouts, console))
+
+
+def _estimate_all(
+    context: Context, policies: Mapping[str, Policy], rollouts: Mapping[str, RolloutResult], console: Console
+) -> list[PolicyResult]:
+    """One Ray task per policy; the logs and models are put into the object store once."""
+    shared = ray.put(context)
+    task = ray.remote(num_cpus=1)(_result)
+    pending = [task.remote(shared, spec, policy, rollouts[spec]) for spec, policy in policies.items()]
+    waiting = pending
+    with console.status("Estimating") as status:
+        while waiting:
+            done = len(pending) - len(waiting)
+            status.update(f"Estimating values: {done} of {len(pending)} policies done")
+            _, waiting = ray.wait(waiting, num_returns=1)
+    return ray.get(pending)
 
 
 def _load_policies(context: Context) -> dict[str, Policy]:
     specs = dict.fromkeys(context.request.policies)
     policies = {spec: load_policy(spec, context.environment, context.encoder) for spec in specs}
     names = [policy.name for policy in policies.values()]
+    for spec in specs:
+        if spec.startswith("python:"):  # workers elsewhere cannot import what lies in the user's folder
+            register_pickle_by_value(sys.modules[spec.split(":")[1]])
     if twice := [name for name in names if names.count(name) > 1]:
         raise PreplayError(f"two policies are called {twice[0]!r}.", fix="Give each policy its own name.")
     return policies
@@ -89,6 +107,8 @@ def policy_key(spec: str) -> str:
 
 
 def _result(context: Context, spec: str, policy: Policy, rollouts: RolloutResult) -> PolicyResult:
+    """Everything about one policy; runs in a Ray worker."""
+    torch.set_num_threads(1)
     imagined = Imagined.of(rollouts, context.gamma)
     found = estimate_policy(context, policy, imagined)
     return PolicyResult(
