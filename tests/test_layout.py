@@ -19,7 +19,7 @@ LAYERS = [
     {"rollout"},
     {"estimators", "control", "rehearsal"},
     {"report"},
-    {"pipeline", "sweep"},
+    {"pipeline", "backtest", "sweep"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,128 @@
+"""The command line as a user types it: logs of one's own, from file to report."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from preplay.cli import app
+from preplay.report import read_report
+
+runner = CliRunner()
+COMMANDS = ("demo", "ingest", "inspect", "embed", "train", "clone", "config", "evaluate", "compare", "truth")
+
+
+def preplay(*arguments: object) -> str:
+    result = runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def write_jsonl(path, sessions: int) -> None:
+    """A shop bot that either asks or guesses; asking first gets the order right."""
+    lines = []
+    for s in range(sessions):
+        asks = s % 2 == 0
+        seen = f"I want order number {s % 7} changed."
+        turns = [("Which item do you mean?" if asks else "I changed it.", 0.0 if asks else -1.0)]
+        replies = ["The red one." if asks else "That was wrong, goodbye."]
+        if asks:
+            turns.append(("I changed the red one.", 1.0))
+            replies.append("Thank you, that is right.")
+        for t, ((action, reward), reply) in enumerate(zip(turns, replies, strict=True)):
+            row = dict(
+                session_id=f"s{s}", turn_id=t, state=seen, action=action, reward=reward, next_state=reply
+            )
+            lines.append(json.dumps(row | {"policy": "asks" if asks else "guesses"}))
+            seen = reply
+    path.write_text("\n".join([*lines, '{"session_id": "broken", "turn_id": 0']) + "\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(command):
+    assert "preplay " + command in preplay(command, "--help").replace("\n", " ")
+
+
+def test_truth_prints_every_policy():
+    output = preplay("truth", "env:expert", "env:random", "--sessions", 200, "--seed", 1)
+    assert "expert" in output
+    assert "random" in output
+
+
+@pytest.fixture(scope="module")
+def own_logs(ray2, tmp_path_factory):
+    """Logs of one's own, ingested, embedded and trained on."""
+    folder = tmp_path_factory.mktemp("own")
+    write_jsonl(folder / "log.jsonl", 40)
+    printed = preplay("ingest", folder / "log.jsonl", "--output", folder / "dataset")
+    preplay("embed", folder / "dataset", "--output", folder / "embedded", "--cache", folder / "cache")
+    train = ("train", folder / "embedded", "--output", folder / "models", "--preset", "debug", "--seed", 3)
+    printed += preplay(*train)
+    return folder, printed, train
+
+
+def test_bad_records_are_counted_and_kept_aside(own_logs):
+    folder, printed, _ = own_logs
+    assert "1 records were put aside" in printed
+    (record,) = [json.loads(line) for line in (folder / "dataset" / "quarantine.jsonl").open()]
+    assert record["source"].endswith("log.jsonl:61")
+
+
+def test_a_python_policy_gets_bounds_and_a_report(own_logs, monkeypatch):
+    folder, _, _ = own_logs
+    (folder / "my_agent.py").write_text(
+        "def act(state):\n    return 'Which item do you mean?' if 'order' in state else 'I changed the red one.'\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    output = preplay(
+        "evaluate",
+        "python:my_agent:act",
+        *("--data", folder / "embedded", "--models", folder / "models", "--output", folder / "report"),
+        *("--cache", folder / "cache", "--preset", "debug"),
+    )
+    assert "report.html" in output
+    report = read_report(folder / "report")
+    (policy,) = report.policies
+    assert policy.headline.verdict in ("bounds only", "not identified")
+    assert {e.estimator for e in policy.estimates} == {"mean/1", "model.dm/1", "fqe.dm/1"}
+    assert {b.name: b.sessions for b in report.behavior} == {"asks": 20, "guesses": 20}
+    assert report.logged_mean == pytest.approx(0.5 * 0.97 - 0.5)
+
+
+def test_a_clone_is_judged_without_its_own_sessions(own_logs):
+    folder, _, _ = own_logs
+    preplay("clone", folder / "embedded", "--policy", "asks", "--output", folder / "clone")
+    where = ("--data", folder / "embedded", "--models", folder / "models", "--output", folder / "report2")
+    more = ("--cache", folder / "cache", "--preset", "debug", "--without", "asks")
+    preplay("evaluate", f"cloned:{folder / 'clone'}", *where, *more)
+    report = read_report(folder / "report2")
+    assert report.policies[0].name == "asks"
+    assert [b.name for b in report.behavior] == ["guesses"]
+
+
+def test_training_again_keeps_finished_members(own_logs):
+    folder, _, train = own_logs
+    manifest = folder / "models" / "member-0" / "manifest.json"
+    before = manifest.stat().st_mtime_ns
+    preplay(*train)
+    assert manifest.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["embed", "nowhere", "--output", "x"], "no finished artifact here"),
+        (["ingest", "nowhere.jsonl", "--output", "x"], "nowhere.jsonl"),
+        (["truth", "env:nobody"], "support_desk has no policy 'nobody'"),
+        (["train", "x", "--output", "y", "--config", "missing.yaml"], "missing.yaml"),
+    ],
+)
+def test_user_errors_are_plain_words(arguments, message, tmp_path):
+    command = [sys.executable, "-c", "from preplay.cli import main; main()", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
