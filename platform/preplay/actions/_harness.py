@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 _KNOWN = re.compile(
-    r"(?im)^[^\n]{0,40}?\b(?:you have|there are|remaining:?)?\s*\d+\s+(?:steps?|turns?|tries|attempts?|chances?|actions?)"
-    r"\s+(?:left|remaining)[^\n]{0,120}$|^\(?(?:step|turn)\s+\d+\s*(?:/|of)\s*\d+\)?\s*$"
+    r"(?im)^[^\n]{0,40}?\b(?:you have|there are|remaining:?)?\s*\d+\s+"
+    r"(?:steps?|turns?|tries|attempts?|chances?|actions?)\s+(?:left|remaining)[^\n]{0,120}$|^\(?(?:step|turn)\s+\d+\s*(?:/|of)\s*\d+\)?\s*$"
     r"|^you should take the last step to propose a solution\.?\s*$"
 )
 _NUMBER = re.compile(r"\d+")
 _LINES = 3
 _LONGEST_LINE = 200
 _SHARE = 0.2
-_AGREE = 0.95
+_AGREE = 0.8
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def find_harness(texts: Sequence[str], turn: np.ndarray) -> Harness:
     """
     seen: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for text, position in zip(texts, turn.tolist(), strict=True):
-        lines = text.split("\n") if len(text) < 100_000 else []
+        lines = text.strip().split("\n") if len(text) < 100_000 else []
         for line in {*lines[:_LINES], *lines[-_LINES:]}:
             if len(line) <= _LONGEST_LINE and (number := _NUMBER.search(line)):
                 seen[_template(line)].append((position, int(number[0][:15])))

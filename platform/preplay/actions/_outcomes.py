@@ -60,7 +60,6 @@ class OutcomeClassifier:
         self._vectorizer = HashingVectorizer(
             n_features=2**14, alternate_sign=False, token_pattern=r"[^\W\d_]+"
         )
-        self._learned: LogisticRegression | None = None
         self.learned_share = 0.0
 
     def by_rule(self, text: str) -> OutcomeClass | None:
@@ -91,10 +90,9 @@ class OutcomeClassifier:
         labels = [o.outcome for i in usable if (o := found[i])]
         if len(set(labels)) < 2:
             return [OTHER] * len(unknown)
-        if self._learned is None:
-            self._learned = LogisticRegression(C=10, max_iter=200).fit(self._words(texts, usable), labels)
-        chance = self._learned.predict_proba(self._words(texts, unknown))
-        names = self._learned.classes_[chance.argmax(1)]
+        learned = LogisticRegression(C=10, max_iter=200).fit(self._words(texts, usable), labels)
+        chance = learned.predict_proba(self._words(texts, unknown))
+        names = learned.classes_[chance.argmax(1)]
         return [str(n) if p >= _SURE else OTHER for n, p in zip(names, chance.max(1), strict=True)]
 
     def _words(self, texts: Sequence[str], rows: Sequence[int]):

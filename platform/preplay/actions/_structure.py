@@ -6,7 +6,7 @@ R rows (turns, sorted by session and turn), M mentions, N facts, S sessions, V d
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,8 @@ ENVIRONMENT_KEYS = (
     "task_id",
 )
 """Fields of ``extras`` that may name the environment, the most telling first."""
-_FEW_SESSIONS = 2
+_FEW_POLICIES = 1.5
+_MOST_LINES = 100
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class StructuredTurns:
         names, values: identifiers and arguments mentioned; ``facts``: terms of the observation that followed,
             where it was no error; ``rejected``: names it refused; ``task``: terms of task and first observation,
             its rows are sessions.
+        question: int64 [R] equal for sessions with the same task and first observation.
+        lines: lines of the observation that followed; its terms are numbers of distinct lines.
         families: Which adapters read the actions.
         harness: Lines that were stripped from the observations.
     """
@@ -73,6 +76,8 @@ class StructuredTurns:
     facts: Pairs
     rejected: Pairs
     task: Pairs
+    question: np.ndarray
+    lines: Pairs
     policies: list[str]
     environments: list[str]
     tools: list[str]
@@ -129,9 +134,14 @@ def structure(turns: pa.Table, *, environment_key: str | None = None) -> Structu
         session, position, policy, environment, tool[action_id], status[action_id], count[action_id],
         outcome, error, exact[action_id], skeleton[action_id],
         words.pairs(names, action_id), words.pairs(values, action_id), words.pairs(facts, seen_id),
-        words.pairs(rejects, seen_id), words.pairs(task_text, task_id),
+        words.pairs(rejects, seen_id), words.pairs(task_text, task_id), task_id[session],
+        _Vocabulary().pairs([_lines(t) for t in cleaned], seen_id),
         policies, environments, tool_names, kind_names, words.names, shares, harness,
     )  # fmt: skip
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in (part.strip() for part in text.split("\n")[:_MOST_LINES]) if line]
 
 
 def _parser(shares: AdapterShares) -> Callable[[str], ParsedAction]:
@@ -193,20 +203,36 @@ class _Vocabulary:
 
 
 def _environments(turns: pa.Table, session: np.ndarray, key: str | None) -> tuple[np.ndarray, list[str]]:
-    """The environment of every row: the value of the first field that groups sessions of several policies."""
-    firsts = np.flatnonzero(turns["turn"].to_numpy() == 0)
-    extras = [json.loads(e) for e in turns["extras"].take(pa.array(firsts)).to_pylist()]
-    policies = turns["policy"].take(pa.array(firsts)).to_pylist()
+    """The environment of every row: the first field that groups sessions of several policies, else the task."""
+    firsts = pa.array(np.flatnonzero(turns["turn"].to_numpy() == 0))
+    extras = [_flat(json.loads(e)) for e in turns["extras"].take(firsts).to_pylist()]
+    policies = turns["policy"].take(firsts).to_pylist()
     for name in [key] if key else ENVIRONMENT_KEYS:
-        values = [str(e[name]) if name in e and e[name] is not None else None for e in extras]
-        found = {v for v in values if v is not None}
-        shared = len(set(zip(values, policies, strict=True))) >= _FEW_SESSIONS * len(found)
-        if found and (key or (shared and len(found) > 1)):
-            number = {v: i for i, v in enumerate(sorted(found))}
-            codes = np.array([number[v] if v is not None else -1 for v in values], np.int64)
-            return codes[session], list(number)
+        values = [None if e.get(name) is None else str(e[name]) for e in extras]
+        if not any(v is not None for v in values):
+            continue
+        if key or _groups(values, policies):
+            return _numbered(values, session)
     if key:
         raise PreplayError(
             f"no session has the field {key!r} in its extras.", fix="Name a field that is there."
         )
-    return np.full(len(session), -1, np.int64), []
+    tasks = turns["task"].take(firsts).to_pylist()
+    return _numbered(tasks if _groups(tasks, policies) else [None] * len(tasks), session)
+
+
+def _flat(extras: dict[str, Any]) -> dict[str, Any]:
+    """One level deeper fields are found too (``task: {task_id: …}``); the outer ones win."""
+    inner = {k: v for value in extras.values() if isinstance(value, dict) for k, v in value.items()}
+    return inner | {k: v for k, v in extras.items() if not isinstance(v, dict | list)}
+
+
+def _groups(values: Sequence[str | None], policies: Sequence[str]) -> bool:
+    """Whether the values name several environments in which several policies acted."""
+    found = {v for v in values if v is not None}
+    return len(found) > 1 and len(set(zip(values, policies, strict=True))) >= _FEW_POLICIES * len(found)
+
+
+def _numbered(values: Sequence[str | None], session: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    number = {v: i for i, v in enumerate(sorted({v for v in values if v is not None}))}
+    return np.array([-1 if v is None else number[v] for v in values], np.int64)[session], list(number)

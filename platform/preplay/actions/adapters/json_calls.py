@@ -37,7 +37,7 @@ class JsonCallAdapter:
         return 0.95 if "{" in action and _HINT.search(action) else 0.0
 
     def parse(self, action: str) -> ParsedAction:
-        text, calls = parse_action(action)
+        _, calls = parse_action(action)
         found = [(c.name, c.arguments) for c in calls] or list(_calls(_values(action)))
         if not found:
             names = _NAME.findall(action[:_LONGEST])

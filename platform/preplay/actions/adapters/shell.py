@@ -11,11 +11,11 @@ import bashlex.errors
 from preplay.actions._registry import register_adapter
 from preplay.actions._types import Call, OutcomeRule, ParsedAction
 
-_COMMANDS = frozenset(
-    "ls cd cat echo grep find sed awk head tail wc mkdir rm mv cp touch chmod chown git pip python python3 node npm "
-    "make curl wget tar ssh export source sort uniq xargs tee diff patch du df ps kill which pwd env sudo apt docker "
-    "pytest bash sh open edit goto create scroll_down scroll_up search_dir search_file find_file submit nano vim "
-    "unzip gzip nc gdb objdump strings file tree".split()
+_COMMANDS = re.compile(
+    r"(?:ls|cd|cat|echo|grep|find|sed|awk|head|tail|wc|mkdir|rm|mv|cp|touch|chmod|chown|git|pip|python3?|node|npm"
+    r"|make|curl|wget|tar|ssh|export|source|sort|uniq|xargs|tee|diff|patch|du|df|ps|kill|which|pwd|env|sudo|apt"
+    r"|docker|pytest|bash|sh|open|edit|goto|create|scroll_down|scroll_up|search_dir|search_file|find_file|submit"
+    r"|nano|vim|unzip|gzip|nc|gdb|objdump|strings|file|tree)\Z"
 )
 _FENCE = re.compile(r"```(?:bash|sh|shell|console)\s*\n(.*?)(?:```|\Z)", re.DOTALL)
 _FIRST = re.compile(r"\s*(?:\$ )?(?:\w+=\S+ )*([\w./-]+)")
@@ -50,7 +50,7 @@ class ShellAdapter:
         if _FENCE.search(action):
             return 0.9
         first = _FIRST.match(action)
-        if not first or first[1].split("/")[-1] not in _COMMANDS:
+        if not first or not _COMMANDS.match(first[1].split("/")[-1]):
             return 0.0
         return 0.7 if action.count("\n") < 20 else 0.55
 

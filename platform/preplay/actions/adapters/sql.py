@@ -61,7 +61,7 @@ def _unfenced(action: str) -> str:
 def _call(statement: exp.Expr, text: str) -> Call:
     if isinstance(statement, exp.Command) or type(statement).__name__ in ("Show", "Describe", "Use"):
         words = _WORD.findall(text)
-        tool = {"desc": "describe"}.get(words[0].lower(), words[0].lower())
+        tool = "describe" if words[0].lower() == "desc" else words[0].lower()
         kept = [w for w in words[1:] if w.lower() not in ("tables", "columns", "from", "table", "databases")]
         return Call(tool, (), tuple(dict.fromkeys(w.split(".")[-1].lower() for w in kept)))
     aliases = {

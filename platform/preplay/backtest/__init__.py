@@ -1,0 +1,54 @@
+"""Backtests on the user's own logs: each logged policy left out, predicted from the others, and compared."""
+
+from preplay.backtest._baselines import BASELINES
+from preplay.backtest._categorical import CategoricalModel, additive, clone_table, fit_categorical
+from preplay.backtest._cells import Cells, make_cells
+from preplay.backtest._features import REPRESENTATIONS, Features, Representation
+from preplay.backtest._intervals import calibrated, combine_labelled
+from preplay.backtest._leaks import Leaks, find_leaks
+from preplay.backtest._predict import BacktestConfig, Prediction, View, candidates, predict
+from preplay.backtest._problem import Problem, make_problem
+from preplay.backtest._rates import Learner, make_learner
+from preplay.backtest._report import BacktestReport, Bounds, Collect, EstimatorScore, PolicyBacktest
+from preplay.backtest._run import NESTED, backtest
+from preplay.backtest._support import Skill, Support, calibrate_limits, measure_support
+from preplay.backtest._value import ended_value, survival_value
+
+__all__ = [
+    "BASELINES",
+    "NESTED",
+    "REPRESENTATIONS",
+    "BacktestConfig",
+    "BacktestReport",
+    "Bounds",
+    "CategoricalModel",
+    "Cells",
+    "Collect",
+    "EstimatorScore",
+    "Features",
+    "Leaks",
+    "Learner",
+    "PolicyBacktest",
+    "Prediction",
+    "Problem",
+    "Representation",
+    "Skill",
+    "Support",
+    "View",
+    "additive",
+    "backtest",
+    "calibrate_limits",
+    "calibrated",
+    "candidates",
+    "clone_table",
+    "combine_labelled",
+    "ended_value",
+    "find_leaks",
+    "fit_categorical",
+    "make_cells",
+    "make_learner",
+    "make_problem",
+    "measure_support",
+    "predict",
+    "survival_value",
+]

@@ -1,0 +1,125 @@
+"""Feature blocks of every turn: what went before, what is done, who else does it, what came back.
+
+R turns, P policies. Nothing here knows rewards, the length of a session, or later turns.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from preplay.actions import KnowledgeBase, StructuredTurns, build_knowledge, ground
+from preplay.backtest._problem import Problem
+
+Representation = Literal["grounding", "agreement", "results", "embedding"]
+REPRESENTATIONS: tuple[Representation, ...] = ("grounding", "agreement", "results")
+_RARE = 0.005
+_GOOD = ("data", "empty", "confirmation", "other")
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Feature blocks, float64 [R, ·], that do not depend on who is left out.
+
+    ``state`` (known before acting) and ``tool`` (what is called).
+    """
+
+    state: np.ndarray
+    tool: np.ndarray
+    good: np.ndarray
+    outcome: np.ndarray
+
+
+class Features:
+    """Features of a problem; those that ask other policies are made per set of policies left out.
+
+    Args:
+        problem: The logged sessions.
+        embedding: float32 [R, D] action embeddings, for the representation ``embedding``.
+    """
+
+    def __init__(self, problem: Problem, embedding: np.ndarray | None = None):
+        self.problem, self.embedding = problem, embedding
+        self.base: KnowledgeBase = build_knowledge(problem.turns)
+        self.blocks = _blocks(problem.turns)
+        names = list(REPRESENTATIONS[: 2 if problem.leaks.stale_result else 3])
+        self.representations: list[Representation] = [
+            *names,
+            *(["embedding"] if embedding is not None else []),
+        ]
+
+    def make(self, without: tuple[str, ...]) -> dict[Representation, np.ndarray]:
+        """float64 [R, ·] per representation; no policy in ``without`` vouches for anything."""
+        turns, blocks = self.problem.turns, self.blocks
+        grounding = ground(turns, self.base, without=without)
+        known = (grounding["names_unknown"] == 0) & (grounding["names"] > 0)
+        plain = np.column_stack([blocks.state, blocks.tool, grounding.features, known])
+        others = _Others(turns, without)
+        same = np.column_stack([plain, others.share(turns.exact), others.share(turns.skeleton)])
+        made: dict[Representation, np.ndarray] = {"grounding": plain, "agreement": same}
+        if "results" in self.representations:
+            agreed = others.lines()
+            made["results"] = np.column_stack([same, blocks.outcome, agreed, agreed * blocks.good[:, None]])
+        if self.embedding is not None:
+            made["embedding"] = np.column_stack([turns.turn, self.embedding])
+        return made
+
+
+def _blocks(turns: StructuredTurns) -> Blocks:
+    first = np.flatnonzero(turns.turn == 0)
+    kinds = np.array(turns.outcomes)[turns.outcome]
+    good = np.isin(kinds, _GOOD)
+    outcome = np.eye(len(turns.outcomes))[turns.outcome]
+    before = np.vstack([np.zeros((1, outcome.shape[1])), outcome[:-1]]) * (turns.turn > 0)[:, None]
+    tools = _tool_bag(turns)
+    shown = np.bincount(turns.facts.row, minlength=len(turns)).astype(np.float64)
+    running = np.column_stack([good, turns.error, tools, shown])
+    past = np.cumsum(running, 0) - running
+    past -= past[first][turns.session]
+    past[:, -1] = np.log1p(past[:, -1])
+    mentions = [np.bincount(p.row, minlength=len(turns)) for p in (turns.names, turns.values)]
+    kind = np.column_stack([tools, np.eye(4)[turns.status], np.log1p(turns.calls), *map(np.log1p, mentions)])
+    return Blocks(np.column_stack([turns.turn, before, past]), kind, good, outcome)
+
+
+def _tool_bag(turns: StructuredTurns) -> np.ndarray:
+    """float64 [R, ·]: which tools (words of their names) an action uses; rare ones are left out."""
+    count = np.bincount(turns.tool, minlength=len(turns.tools))
+    bags = [set(name.replace("+", " ").split()) for name in turns.tools]
+    total: Counter[str] = Counter()
+    for bag, n in zip(bags, count.tolist(), strict=True):
+        total.update(dict.fromkeys(bag, n))
+    words = [w for w, n in sorted(total.items()) if n >= _RARE * len(turns)]
+    return np.array([[w in bag for w in words] for bag in bags], np.float64).reshape(len(bags), -1)[
+        turns.tool
+    ]
+
+
+class _Others:
+    """How many of the other policies did, or saw, the same in the same task."""
+
+    def __init__(self, turns: StructuredTurns, without: tuple[str, ...]):
+        self.turns = turns
+        gone = np.isin(turns.policies, without)[None] | np.eye(len(turns.policies), dtype=bool)
+        self.gone, self.left = gone, np.maximum((~gone).sum(1), 1)
+
+    def share(self, code: np.ndarray, row: np.ndarray | None = None) -> np.ndarray:
+        """float64 [N]: share of the other policies with the code in the same task."""
+        turns = self.turns
+        row = np.arange(len(turns)) if row is None else row
+        key = turns.question[row] * (int(code.max(initial=0)) + 1) + code
+        keys, place = np.unique(key, return_inverse=True)
+        seen = np.zeros((len(keys), len(turns.policies)), bool)
+        seen[place, turns.policy[row]] = True
+        mine = turns.policy[row]
+        return (seen[place] & ~self.gone[mine]).sum(1) / self.left[mine]
+
+    def lines(self) -> np.ndarray:
+        """float64 [R, 2]: agreement on the lines of the observation that followed, mean and most."""
+        lines, rows = self.turns.lines, len(self.turns)
+        agreed = self.share(lines.term, lines.row)
+        most = np.zeros(rows)
+        np.maximum.at(most, lines.row, agreed)
+        count = np.bincount(lines.row, minlength=rows).clip(1)
+        return np.column_stack([np.bincount(lines.row, agreed, rows) / count, most])

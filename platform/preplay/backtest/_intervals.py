@@ -1,0 +1,48 @@
+"""Intervals from errors on left-out policies, and what a few labelled sessions of the target add."""
+
+import numpy as np
+from scipy.stats import t as student
+
+from preplay.backtest._report import Bounds
+
+_FLOOR = 0.02
+
+
+def scale(value: np.ndarray | float) -> np.ndarray:
+    """Errors grow towards a half like a share's standard deviation; a floor keeps sure predictions honest."""
+    return np.sqrt(np.maximum(np.asarray(value) * (1 - np.asarray(value)), _FLOOR))
+
+
+def calibrated(value: float, predicted: np.ndarray, logged: np.ndarray, *, level: float) -> Bounds:
+    """An interval as wide as earlier predictions were wrong.
+
+    Args:
+        value: The prediction, in [0, 1].
+        predicted, logged: float64 [P] or [P, folds]: predictions of pseudo-targets and their logged values.
+            Parts of one policy are not independent: the degrees of freedom are the number of policies.
+        level: Share of values that should lie inside.
+    """
+    wrong = (predicted - logged) / scale(predicted)
+    wrong = wrong[np.isfinite(wrong).reshape(len(wrong), -1).any(1)] if len(wrong) else wrong
+    if len(wrong) < 2:
+        return Bounds(low=0.0, high=1.0, error=float("nan"))
+    error = float(np.sqrt(np.nanmean(wrong**2)) * scale(value))
+    half = error * float(student.ppf((1 + level) / 2, len(wrong)))
+    return Bounds(low=max(0.0, value - half), high=min(1.0, value + half), error=error)
+
+
+def combine_labelled(value: float, error: float, solved: int, sessions: int) -> tuple[float, float]:
+    """Prediction and a few labelled sessions by inverse variance: value and standard error.
+
+    The labelled share is smoothed towards the prediction (one pseudo-session), so that 0 of 3 is no certainty.
+
+    >>> value, error = combine_labelled(.5, .1, 30, 30)
+    >>> round(value, 2), round(error, 3)
+    (0.94, 0.03)
+    """
+    if not sessions:
+        return value, error
+    share = (solved + value) / (sessions + 1)
+    sampling = max(share * (1 - share), 1 / (sessions + 2) / 4) / sessions
+    weight = error**2 / (error**2 + sampling)
+    return value + weight * (share - value), float(np.sqrt(weight * sampling))

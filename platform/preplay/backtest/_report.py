@@ -1,0 +1,111 @@
+"""What a backtest says; JSON in and out, and in one sentence."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from preplay.actions import AdapterShares
+from preplay.backtest._support import Skill, Support
+
+Verdict = Literal["estimate", "not identified"]
+
+
+class Bounds(BaseModel):
+    """An interval of a share, and the error (standard deviation) it stands for."""
+
+    low: float
+    high: float
+    error: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    def contains(self, value: float) -> bool:
+        """Whether the value lies inside, ends included."""
+        return self.low - 1e-12 <= value <= self.high + 1e-12
+
+
+class PolicyBacktest(BaseModel):
+    """One left-out policy: what was predicted without its rewards, and what it logged."""
+
+    policy: str
+    logged: float
+    predicted: float
+    bounds: Bounds
+    candidate: str
+    """Representation and model, chosen on the other policies."""
+    fold_logged: list[float]
+    fold_predicted: list[float]
+    fold_bounds: list[Bounds]
+    support: Support
+    verdict: Verdict
+    reason: str
+
+    @property
+    def error(self) -> float:
+        """Absolute error of the pooled prediction."""
+        return abs(self.predicted - self.logged)
+
+
+class EstimatorScore(BaseModel):
+    """How one estimator did over all left-out policies (points are shares × 100)."""
+
+    estimator: str
+    pooled: float
+    worst: float
+    fold: float
+    spearman: float
+    spearman_low: float
+    spearman_high: float
+    regret: float
+    """Logged value of the best policy minus that of the one predicted best, in points."""
+    seconds: float = 0.0
+    """CPU seconds."""
+
+
+class Collect(BaseModel):
+    """Where labelled sessions would narrow the interval most."""
+
+    what: str
+    share: float
+    """Of the turns of the policies that do this most."""
+    policy: str
+    support: int
+
+
+class BacktestReport(BaseModel):
+    """Everything a backtest found out."""
+
+    policies: list[PolicyBacktest]
+    scores: list[EstimatorScore]
+    chosen: EstimatorScore | None
+    """The nested choice: the figure to quote."""
+    coverage: float = Field(description="share of folds whose logged value lies in the interval")
+    width: float = Field(description="mean width of the fold intervals, in points")
+    pooled_coverage: float
+    pooled_width: float
+    refused: int
+    limits: dict[str, float]
+    collect: list[Collect] = []
+    families: AdapterShares
+    notes: list[str] = []
+    """For the data card: tool families, leaks, what could not be done."""
+    tried: int
+    """Candidates the choice was made among."""
+    seconds: float = 0.0
+
+    def sentence(self) -> str:
+        """The finding in one sentence."""
+        if self.chosen is None:
+            return self.notes[-1]
+        refused = f" {self.refused} would be refused." if self.refused else ""
+        return (
+            f"On your logs, preplay predicted {len(self.policies)} left-out policies with "
+            f"{self.chosen.pooled:.1f} points of error (worst {self.chosen.worst:.1f}); its 90 % intervals held "
+            f"{self.coverage:.0%} of the parts.{refused}"
+        )
+
+    def missing(self) -> dict[str, list[Skill]]:
+        """Skills per policy that no other policy shows."""
+        return {p.policy: p.support.missing for p in self.policies if p.support.missing}
