@@ -21,7 +21,9 @@ from preplay.estimators._diagnostics import (
 from preplay.estimators._distribution import ReturnDistribution
 from preplay.estimators._estimators import TermsEstimator
 from preplay.estimators._evaluate import evaluate_estimator
-from preplay.estimators._fqe import Convergence, FQEConfig, FQEInputs, FQEModel, FQEResult, fit_fqe
+from preplay.estimators._fqe import Convergence, FQEConfig, FQEResult, fit_fqe
+from preplay.estimators._fqe_inputs import FQEInputs
+from preplay.estimators._fqe_model import FQEModel
 from preplay.estimators._intervals import (
     combine_errors,
     empirical_likelihood,

@@ -10,7 +10,7 @@ from scipy.stats import t as t_distribution
 
 from preplay.estimators._batch import SessionBatch
 from preplay.estimators._estimators import TermsEstimator, temporal_differences
-from preplay.estimators._protocol import Estimator
+from preplay.estimators._protocol import Estimator, get_estimator
 from preplay.estimators._results import Interval
 from preplay.estimators._terms import Stats, Terms
 
@@ -132,8 +132,6 @@ def on_policy_check(
         tolerance: A difference that does not matter, in the unit of the return.
         resamples, seed: Of the bootstrap.
     """
-    from preplay.estimators._protocol import get_estimator
-
     mean = get_estimator("mean")
     predicted = estimator.value(estimator.statistics(behaviour))
     observed = mean.value(mean.statistics(behaviour))

@@ -16,7 +16,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from preplay.errors import PreplayError
-from preplay.estimators._batch import may_bootstrap
+from preplay.estimators._fqe_inputs import FQEInputs
+from preplay.estimators._fqe_model import FQEModel, join_features
 from preplay.estimators._fqe_net import EnsembleMLP, Standardiser
 from preplay.seeding import numpy_rng, torch_generator
 
@@ -38,107 +39,6 @@ class FQEConfig(BaseModel):
         default=0.1, ge=0, lt=1, description="share of sessions kept for the Bellman residual"
     )
     use_turn: bool = Field(default=True, description="position in the session is part of the state")
-
-
-@dataclass(frozen=True)
-class FQEInputs:
-    """Logged turns as features, and what the target policy would do next.
-
-    Args:
-        offsets: int64 [S + 1].
-        state_features: float32 [R, DS].
-        action_features: float32 [R, DA], of the logged action.
-        reward: float64 [R].
-        terminated, truncated: bool [R], as in the log; only the last turn of a session may set them.
-        next_state_features: float32 [R, DS].
-        next_action_features: float32 [R, K, DA], target-policy actions in the next state.
-        gamma: Discount per turn.
-        next_action_weights: float64 [R, K] that sum to 1 over K (equal when absent).
-        start_action_features: float32 [S, K, DA], target-policy actions in the first state; gives ``v``.
-        start_action_weights: float64 [S, K].
-        horizon: Number of turns the value is about (see ``SessionBatch``).
-    """
-
-    offsets: np.ndarray
-    state_features: np.ndarray
-    action_features: np.ndarray
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    next_state_features: np.ndarray
-    next_action_features: np.ndarray
-    gamma: float
-    next_action_weights: np.ndarray | None = None
-    start_action_features: np.ndarray | None = None
-    start_action_weights: np.ndarray | None = None
-    horizon: int | None = None
-
-    def __post_init__(self):
-        rows = int(self.offsets[-1])
-        for name in (
-            "state_features",
-            "action_features",
-            "reward",
-            "next_state_features",
-            "next_action_features",
-        ):
-            array = getattr(self, name)
-            if len(array) != rows:
-                raise PreplayError(f"{name} has {len(array)} rows, but the sessions have {rows} turns.")
-            if not np.isfinite(array).all():
-                raise PreplayError(f"{name} holds NaN or infinite numbers.")
-        if self.next_action_features.ndim != 3:
-            raise PreplayError(
-                f"next_action_features must be [R, K, DA], not {self.next_action_features.shape}."
-            )
-
-    @property
-    def turn(self) -> np.ndarray:
-        """Position of each row in its session, int64 [R]."""
-        return np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-
-    @property
-    def follows(self) -> np.ndarray:
-        """Whether a value follows each turn, bool [R]."""
-        last = np.zeros(len(self.reward), bool)
-        last[self.offsets[1:] - 1] = True
-        cut = may_bootstrap(self.terminated, self.truncated, self.turn + 1, self.horizon)
-        inside = ~np.asarray(self.terminated, bool) if self.horizon is None else self.turn + 1 < self.horizon
-        return np.where(last, cut, inside)
-
-
-@dataclass(frozen=True)
-class FQEModel:
-    """A fitted Q function: features in, values out (float64)."""
-
-    net: EnsembleMLP
-    inputs: Standardiser
-    target_mean: float
-    target_scale: float
-    bounds: tuple[float, float]
-    turn_scale: float | None
-
-    def q_members(self, states: np.ndarray, actions: np.ndarray, turn: np.ndarray) -> np.ndarray:
-        """Q of each member, float64 [M, N]; states [N, DS], actions [N, DA], turn [N] (0 at the start)."""
-        rows = torch.from_numpy(self.inputs.apply(join_features(states, actions, turn, self.turn_scale)))
-        with torch.inference_mode():
-            parts = [self.net(part) for part in rows.split(16384)]
-        values = torch.cat(parts, 1).double().numpy() * self.target_scale + self.target_mean
-        return values.clip(*self.bounds)
-
-    def q(self, states: np.ndarray, actions: np.ndarray, turn: np.ndarray) -> np.ndarray:
-        """Mean over the members, float64 [N]."""
-        return self.q_members(states, actions, turn).mean(0)
-
-    def v_members(
-        self, states: np.ndarray, actions: np.ndarray, turn: np.ndarray, weights: np.ndarray | None = None
-    ) -> np.ndarray:
-        """V of each member, float64 [M, N], from sampled actions [N, K, DA] and their weights [N, K]."""
-        n, k, width = actions.shape
-        if n == 0:
-            return np.zeros((self.net.weights[0].shape[0], 0))
-        values = self.q_members(np.repeat(states, k, 0), actions.reshape(n * k, width), np.repeat(turn, k))
-        return np.average(values.reshape(-1, n, k), axis=2, weights=_broadcast(weights, values, n, k))
 
 
 @dataclass(frozen=True)
@@ -190,16 +90,6 @@ def fit_fqe(inputs: FQEInputs, config: FQEConfig | None = None, *, seed: int = 0
         fit = _Fit(inputs, config, seed)
         trace = np.array([fit.iterate(i) for i in range(fit.iterations)])
         return _result(inputs, fit, trace)
-
-
-def join_features(
-    states: np.ndarray, actions: np.ndarray, turn: np.ndarray, turn_scale: float | None
-) -> np.ndarray:
-    """State, action and (unless ``turn_scale`` is None) time fraction side by side, float32 [N, D]."""
-    parts = [states, actions]
-    if turn_scale is not None:
-        parts.append((np.asarray(turn) / turn_scale)[:, None])
-    return np.concatenate([p.astype(np.float32) for p in parts], 1)
 
 
 class _Fit:
@@ -337,10 +227,6 @@ def _target_range(inputs: FQEInputs, rows: np.ndarray) -> tuple[float, float, tu
     bounds = (min(reward.min(), 0.0) * length, max(reward.max(), 0.0) * length)
     spread = float(returns[rows].std())
     return float(returns[rows].mean()), spread if spread > 1e-8 else 1.0, bounds
-
-
-def _broadcast(weights: np.ndarray | None, values: np.ndarray, n: int, k: int) -> np.ndarray | None:
-    return None if weights is None else np.broadcast_to(weights, (len(values), n, k))
 
 
 @contextmanager

@@ -76,9 +76,9 @@ def weighted_bounds(
     n = len(returns)
     if n < 2:
         return Interval(low=low, high=high, level=level, method="clipped-maurer-pontil")
-    clip = float(n) ** (1 / 3) if clip is None else clip
-    clipped = np.minimum(weights, clip) / clip
-    size, delta = clip * (high - low), (1 - level) / 2
+    limit = float(n) ** (1 / 3) if clip is None else clip
+    clipped = np.minimum(weights, limit) / limit
+    size, delta = limit * (high - low), (1 - level) / 2
     above = clipped * (returns - low) / (high - low)
     below = clipped * (high - returns) / (high - low)
     bottom = low + size * max(float(above.mean()) - maurer_pontil_reach(above, delta), 0.0)
