@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from preplay.seeding import derive_seed
 
-LANGUAGE_SAMPLE = 200
+LANGUAGE_SAMPLE = 64
 TEXTS = ("observation", "action", "next_observation")
-_SAMPLE_CHARACTERS = 1000
+_SAMPLE_CHARACTERS = 300
 _SESSION_SCHEMA = pa.schema(
     [
         ("policy", pa.string()),

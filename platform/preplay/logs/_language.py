@@ -12,7 +12,7 @@ _NOT_PROSE = re.compile(r"https?://\S+|[\w./\\-]*[/\\_=<>{}()\[\]][^\s]*|\d+")
 _LETTERS_NEEDED = 20
 _CJK = re.compile(r"[぀-ヿ㐀-鿿가-힯]")
 _CJK_NEEDED = 4
-_PREFIX = 1000
+_PREFIX = 300
 _MAJORITY = 0.5
 
 

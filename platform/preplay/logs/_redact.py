@@ -17,21 +17,29 @@ PATTERNS = {
 }
 """Name and RE2 pattern of what is looked for."""
 
+_HINTS = r"@|PRIVATE KEY|AKIA|ASIA|[spr]k[-_]|gh[pousr]_|github_pat_|xox|eyJ|Bearer "
+"""What every pattern needs to match at all: most texts are done with after one look."""
+
 TEXTS = ("task", "observation", "action", "proposed_action", "next_observation", "extras")
 
 
 def count_secrets(turns: pa.Table) -> Counter[str]:
-    """Turns in which each kind of secret occurs (in what the agent saw or did, each place counted once)."""
+    """Turns in which each kind of secret occurs (in what the agent saw or did).
+
+    A next observation is looked at where no following turn repeats it.
+    """
+    ends = pc.call_function("or", [turns["terminated"], turns["truncated"]])
+    texts = [turns["observation"], turns["action"], turns["next_observation"].filter(ends)]
     found: Counter[str] = Counter()
-    for name, pattern in PATTERNS.items():
-        hits = None
-        for column in ("observation", "action", "next_observation"):
-            match = pc.call_function(
-                "match_substring_regex", [turns[column]], pc.MatchSubstringOptions(pattern)
-            )
-            hits = match if hits is None else pc.call_function("or", [hits, match])
-        found[name] = pc.call_function("sum", [hits]).as_py() or 0
+    for column in texts:
+        suspects = column.filter(_match(column, _HINTS))
+        for name, pattern in PATTERNS.items():
+            found[name] += pc.call_function("sum", [_match(suspects, pattern)]).as_py() or 0
     return +found
+
+
+def _match(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+    return pc.call_function("match_substring_regex", [texts], pc.MatchSubstringOptions(pattern))
 
 
 def redact(turns: pa.Table) -> pa.Table:

@@ -98,10 +98,10 @@ def _write_piece(tables: list[pa.Table], stage: Path, number: int) -> Piece:
     table, slots = table.take(pa.array(order)).combine_chunks(), slots[order]
     name = f"steps-{number:05d}.arrow"
     found, starts = np.unique(slots, return_index=True)
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_file(stage / name, STEP_SCHEMA, options=options) as writer:
         for start, end in zip(starts, [*starts[1:], len(slots)], strict=True):
-            writer.write_batch(table.slice(start, end - start).combine_chunks().to_batches()[0])
+            writer.write_batch(table.slice(start, end - start).to_batches()[0])
     return Piece(file=name, slots=found.tolist())
 
 
