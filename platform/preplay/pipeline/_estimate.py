@@ -36,7 +36,7 @@ class PolicyEstimates:
     Args:
         headline: The number that leads.
         estimates: Every estimate by its short name: ``wpdis`` (logs alone), ``model.dm``, ``model.wdr``,
-            ``model.blend`` (their mean), ``fqe.dm``, ``fqe.wdr``.
+            ``model.blend`` (their mean), ``model.magic``, ``fqe.dm``, ``fqe.wdr``.
         batch: The sessions with the policy's ratios, for diagnostics; ratios may be None.
     """
 
@@ -116,7 +116,7 @@ def _model_estimates(
     )
     features = context.features
     corrected = replace(batch, q=value.q(features.state, features.action), v=value.v(features.state, actions))
-    found |= {f"model.{name}": run(f"model.{name}", corrected, name) for name in CORRECTED}
+    found |= {f"model.{name}": run(f"model.{name}", corrected, name) for name in (*CORRECTED, "magic")}
     return found | {"model.blend": _blend(found["model.dm"], found["model.wdr"])}
 
 
