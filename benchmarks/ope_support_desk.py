@@ -9,6 +9,7 @@ import json
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -25,6 +26,7 @@ from preplay.report import EvaluationReport
 from preplay.stage import connect
 
 ENVIRONMENT = "support_desk"
+Preset = Literal["default", "debug"]
 BASELINES = ("gaussian", "knn")
 MODEL_ONLY = ("model.dm", "model.wdr")
 SHOWN = (
@@ -39,7 +41,7 @@ SHOWN = (
     "is",
     "mean",
 )
-PRESETS = {
+PRESETS: dict[str, dict[str, Any]] = {
     "debug": {"sizes": (60,), "seeds": (1001,), "config": "debug", "baselines": ()},
     "full": {
         "sizes": (1000, 3000, 300),
@@ -83,7 +85,7 @@ def run(preset: str) -> dict[str, float]:
     }
 
 
-def _one_log(work: Path, size: int, seed: int, dynamics: str, preset: str) -> dict[str, dict[str, float]]:
+def _one_log(work: Path, size: int, seed: int, dynamics: str, preset: Preset) -> dict[str, dict[str, float]]:
     """Scores of every estimator on one log under one kind of dynamics."""
     folder = work / f"{size}-{seed}"
     kept = folder / f"scores-{dynamics}.json"
