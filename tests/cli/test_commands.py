@@ -11,7 +11,7 @@ from preplay.cli import app
 from preplay.report import read_report
 
 runner = CliRunner()
-COMMANDS = ("demo", "ingest", "inspect", "embed", "train", "clone", "config", "evaluate", "compare", "truth")
+COMMANDS = ("demo", "ingest", "inspect", "embed", "train", "clone", "config", "evaluate", "compare", "truth", "backtest")
 
 
 def preplay(*arguments: object) -> str:

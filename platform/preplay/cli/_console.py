@@ -10,6 +10,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from preplay.pipeline import PreplayConfig
+    from preplay.report import EvaluationReport
 
 console = Console()
 errors = Console(stderr=True)
@@ -50,6 +51,18 @@ def settings(config: Path | None, preset: Preset, seed: int | None) -> "PreplayC
     from preplay.pipeline import load_config
 
     return load_config(config, preset.value, seed)
+
+
+def print_report(report: "EvaluationReport") -> None:
+    """Headline table, every estimator, the comparison with the truth where it is known, and one sentence."""
+    from preplay.cli._tables import estimates_table, ranking_table
+    from preplay.report import compare_table, summary_sentence
+
+    console.print(compare_table(report))
+    console.print(estimates_table(report))
+    if report.ranking:
+        console.print(ranking_table(report))
+    console.print(summary_sentence(report))
 
 
 def join_ray(address: str | None) -> None:

@@ -14,6 +14,7 @@ from preplay.cli._console import (
     cache_folder,
     console,
     join_ray,
+    print_report,
     settings,
 )
 
@@ -41,13 +42,12 @@ def demo(
     Example: `preplay demo --preset debug`
     """
     from preplay.pipeline import run_demo
-    from preplay.report import compare_table, summary_sentence, write_report
+    from preplay.report import write_report
 
     chosen = settings(None, preset, seed)
     count = sessions or (60 if preset is Preset.debug else 1000)
     join_ray(address)
     report = run_demo(output.absolute(), chosen, sessions=count, cache=cache_folder(cache), console=console)
     write_report(report, output / "report")
-    console.print(compare_table(report))
-    console.print(summary_sentence(report))
+    print_report(report)
     console.print(f"Open [bold]{output / 'report' / 'report.html'}[/] in a browser.")

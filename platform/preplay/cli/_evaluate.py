@@ -17,6 +17,7 @@ from preplay.cli._console import (
     cache_folder,
     console,
     join_ray,
+    print_report,
     settings,
 )
 
@@ -85,7 +86,7 @@ def compare(
     --models runs/demo/models --output runs/demo/report`
     """
     from preplay.pipeline import EvaluationRequest, evaluate_policies
-    from preplay.report import compare_table, summary_sentence, write_report
+    from preplay.report import write_report
 
     request = EvaluationRequest(
         data=data,
@@ -101,8 +102,7 @@ def compare(
     join_ray(address)
     report = evaluate_policies(request, chosen, console=console)
     write_report(report, output)
-    console.print(compare_table(report))
-    console.print(summary_sentence(report))
+    print_report(report)
     console.print(f"Report: [bold]{output / 'report.html'}[/]")
 
 
