@@ -1,11 +1,12 @@
 """What the report shows beside the numbers: drift, support, model quality, logged policies, sessions to read."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import torch
 
 from preplay.estimators import (
-    Interval,
     SessionBatch,
     TermsEstimator,
     ess_per_step,
@@ -23,6 +24,7 @@ from preplay.report import (
     Support,
     Turn,
 )
+from preplay.rollout import RolloutResult
 from preplay.world_model import Fidelity
 
 MAX_TEXT = 2000
@@ -80,29 +82,28 @@ def model_quality(fidelity: list[Fidelity]) -> ModelQuality:
     )
 
 
-def logged_policies(context: Context) -> list[BehaviorPolicy]:
-    """Each logged policy with its mean return, and the model's idea of what the logs did as a whole."""
-    rows = []
+def logged_policies(context: Context, on_policy: Mapping[str, RolloutResult]) -> list[BehaviorPolicy]:
+    """Each logged policy with its mean return and, where it could be imagined, what the model says of it."""
     names = context.data.session_policy
-    predicted = float(np.mean([f.on_policy_value for f in context.fidelity]))
-    single = len(np.unique(names)) == 1
-    for name in np.unique(names):
-        mine = np.flatnonzero(names == name)
-        batch = context.batch.select(mine)
-        estimate = evaluate_estimator(get_estimator("mean"), batch, policy=name, seed=context.config.seed)
-        rows.append(_behavior(name, mine, batch, estimate.interval, predicted if single else None))
-    return rows
+    return [
+        _behavior(context, name, np.flatnonzero(names == name), on_policy.get(name))
+        for name in np.unique(names)
+    ]
 
 
 def _behavior(
-    name: str, sessions: np.ndarray, batch: SessionBatch, interval: Interval, predicted: float | None
+    context: Context, name: str, sessions: np.ndarray, imagined: RolloutResult | None
 ) -> BehaviorPolicy:
+    batch = context.batch.select(sessions)
+    mean = evaluate_estimator(get_estimator("mean"), batch, policy=name, seed=context.config.seed)
+    values = None if imagined is None else imagined.initial_values
     return BehaviorPolicy(
         name=name,
         sessions=len(sessions),
         mean_return=float(batch.returns.mean()),
-        interval=interval,
-        predicted=predicted,
+        interval=mean.interval,
+        predicted=None if values is None else float(values.mean()),
+        predicted_error=None if values is None else float(values.std(ddof=1) / np.sqrt(len(values))),
     )
 
 

@@ -98,8 +98,13 @@ def _model_estimates(
     sessions = context.initial_sessions
     first = np.zeros(batch.n_turns)
     first[batch.offsets[sessions]] = imagined.result.initial_values
+    evidence = Evidence(share_beyond=imagined.share_beyond(context.support_radius))
     direct = replace(batch, v=first, q=first, log_ratio=None).select(sessions)
-    found = {"model.dm": _with_members(run("model.dm", direct, "dm"), imagined.result.member_values)}
+    found = {
+        "model.dm": _with_members(
+            run("model.dm", direct, "dm", evidence=evidence), imagined.result.member_values
+        )
+    }
     if batch.log_ratio is None:
         return found
     tasks = context.data.task_id[batch.offsets[sessions]]
@@ -116,7 +121,8 @@ def _model_estimates(
     )
     features = context.features
     corrected = replace(batch, q=value.q(features.state, features.action), v=value.v(features.state, actions))
-    found |= {f"model.{name}": run(f"model.{name}", corrected, name) for name in (*CORRECTED, "magic")}
+    for name in (*CORRECTED, "magic"):
+        found[f"model.{name}"] = run(f"model.{name}", corrected, name, evidence=evidence)
     return found | {"model.blend": _blend(found["model.dm"], found["model.wdr"])}
 
 

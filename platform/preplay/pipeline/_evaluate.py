@@ -48,8 +48,10 @@ def evaluate_policies(
     with console.status("Loading logs and world models"):
         context = load_context(request, config)
         policies = _load_policies(context)
-    rollouts = _imagine(context, policies)
-    return _report(context, _estimate_all(context, policies, rollouts, console))
+    logged = _logged_policies(context)
+    rollouts = _imagine(context, policies | logged)
+    results = _estimate_all(context, policies, rollouts, console)
+    return _report(context, results, {policy.name: rollouts[spec] for spec, policy in logged.items()})
 
 
 def _estimate_all(
@@ -78,6 +80,14 @@ def _load_policies(context: Context) -> dict[str, Policy]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise PreplayError(f"two policies are called {twice[0]!r}.", fix="Give each policy its own name.")
     return policies
+
+
+def _logged_policies(context: Context) -> dict[str, Policy]:
+    """The policies that wrote the logs, where the environment knows them: for the on-policy check."""
+    if context.environment is None:
+        return {}
+    known = context.environment.policies()
+    return {f"env:{name}": known[name] for name in np.unique(context.data.session_policy) if name in known}
 
 
 def _imagine(context: Context, policies: Mapping[str, Policy]) -> dict[str, RolloutResult]:
@@ -136,7 +146,9 @@ def _truth(context: Context, spec: str, policy: Policy) -> Truth | None:
     return Truth(value=played.value, standard_error=played.standard_error)
 
 
-def _report(context: Context, results: list[PolicyResult]) -> EvaluationReport:
+def _report(
+    context: Context, results: list[PolicyResult], on_policy: Mapping[str, RolloutResult]
+) -> EvaluationReport:
     request, reward = context.request, context.turns.reward
     dataset = open_artifact(request.data, "embedded")
     return EvaluationReport(
@@ -148,7 +160,7 @@ def _report(context: Context, results: list[PolicyResult]) -> EvaluationReport:
         horizon=context.model.horizon,
         reward_range=(float(reward.min()), float(reward.max())),
         policies=results,
-        behavior=logged_policies(context),
+        behavior=logged_policies(context, on_policy),
         logged_drift=logged_drift(context),
         model=model_quality(context.fidelity),
         ranking=rankings(results),
