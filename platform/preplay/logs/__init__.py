@@ -5,8 +5,9 @@ from preplay.logs._dataset import export_jsonl, ingest, load_card, load_quaranti
 from preplay.logs._files import Line, LogFile
 from preplay.logs._language import dominant_language
 from preplay.logs._messages import ToolCall, parse_action, render_action
+from preplay.logs._outcomes import Joined, Outcomes, join_outcomes, read_outcomes
 from preplay.logs._read import ReadResult, read_logs
-from preplay.logs._records import Merged, Quarantined, RawTurn
+from preplay.logs._records import Merged, Outcome, Quarantined, RawTurn
 from preplay.logs._registry import ENTRY_POINT_GROUP, Reader, Sniff, detect, reader, readers, register
 from preplay.logs._render_card import render_card
 from preplay.logs._schema import SCHEMA_VERSION, TURN_SCHEMA
@@ -16,9 +17,12 @@ __all__ = [
     "SCHEMA_VERSION",
     "TURN_SCHEMA",
     "DataCard",
+    "Joined",
     "Line",
     "LogFile",
     "Merged",
+    "Outcome",
+    "Outcomes",
     "PolicyCard",
     "PropensityCard",
     "Quarantined",
@@ -33,11 +37,13 @@ __all__ = [
     "dominant_language",
     "export_jsonl",
     "ingest",
+    "join_outcomes",
     "load_card",
     "load_quarantine",
     "load_turns",
     "parse_action",
     "read_logs",
+    "read_outcomes",
     "reader",
     "readers",
     "register",

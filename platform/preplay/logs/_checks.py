@@ -23,7 +23,9 @@ def check_turns(turns: pa.Table) -> Counter[str]:
     notes = count_secrets(turns)
     found = Counter({f"secret_{name}": count for name, count in notes.items()})
     found["harness_text"] = _matching(turns["observation"], _HARNESS)
-    suspects = pc.call_function("match_substring", [turns["observation"]], pc.MatchSubstringOptions("runcated"))
+    suspects = pc.call_function(
+        "match_substring", [turns["observation"]], pc.MatchSubstringOptions("runcated")
+    )
     found["cut_texts"] = _matching(turns["observation"].filter(suspects), _CUT)
     found["next_observation_differs"] = _breaks(turns)
     return +found

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
@@ -100,7 +101,7 @@ def _write_piece(tables: list[pa.Table], stage: Path, number: int) -> Piece:
     found, starts = np.unique(slots, return_index=True)
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_file(stage / name, STEP_SCHEMA, options=options) as writer:
-        for start, end in zip(starts, [*starts[1:], len(slots)], strict=True):
+        for start, end in pairwise([*starts, len(slots)]):
             writer.write_batch(table.slice(start, end - start).to_batches()[0])
     return Piece(file=name, slots=found.tolist())
 
