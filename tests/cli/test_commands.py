@@ -11,7 +11,19 @@ from preplay.cli import app
 from preplay.report import read_report
 
 runner = CliRunner()
-COMMANDS = ("demo", "ingest", "inspect", "embed", "train", "clone", "config", "evaluate", "compare", "truth", "backtest")
+COMMANDS = (
+    "demo",
+    "ingest",
+    "inspect",
+    "embed",
+    "train",
+    "clone",
+    "config",
+    "evaluate",
+    "compare",
+    "truth",
+    "backtest",
+)
 
 
 def preplay(*arguments: object) -> str:

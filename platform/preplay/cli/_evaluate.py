@@ -85,8 +85,10 @@ def compare(
     Example: `preplay compare env:expert env:random --environment support_desk --data runs/demo/embedded
     --models runs/demo/models --output runs/demo/report`
     """
+    from preplay.artifacts import open_artifact
     from preplay.pipeline import EvaluationRequest, evaluate_policies
     from preplay.report import write_report
+    from preplay.world_model import list_members
 
     request = EvaluationRequest(
         data=data,
@@ -99,6 +101,8 @@ def compare(
         without=tuple(without or ()),
     )
     chosen = settings(config, preset, seed)
+    open_artifact(data, "embedded")
+    list_members(models)
     join_ray(address)
     report = evaluate_policies(request, chosen, console=console)
     write_report(report, output)

@@ -51,7 +51,10 @@ def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> Pol
     batch = replace(context.batch, log_ratio=ratios)
     run = _runner(context, policy)
     wanted = context.request.estimators
-    estimates = {"mean": run("mean", batch, "mean")}
+    logged = run("mean", replace(batch, log_ratio=None), "mean")
+    estimates = {
+        "mean": _at_most_bounds(logged, "This is the value of the logged policies, not of this one.")
+    }
     if ratios is not None:
         estimates |= {name: run(name, batch, name) for name in WEIGHTED}
     estimates |= _model_estimates(context, policy, imagined, batch, run)
@@ -187,9 +190,20 @@ def _fqe_estimates(context: Context, policy: Policy, batch: SessionBatch, run: R
 
 
 def _with_members(estimate: Estimate, values: np.ndarray) -> Estimate:
-    """The estimate with the spread of the ensemble beside its sampling error."""
+    """A model's own estimate: the spread of the ensemble beside its sampling error, and never more than bounds.
+
+    Such intervals do not hold: what a model gets wrong, all its members get wrong alike.
+    """
     spread = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return estimate.model_copy(update={"epistemic_error": spread})
+    return _at_most_bounds(estimate, "What the model gets wrong is not in this interval.").model_copy(
+        update={"epistemic_error": spread}
+    )
+
+
+def _at_most_bounds(estimate: Estimate, reason: str) -> Estimate:
+    if estimate.verdict != "estimate":
+        return estimate
+    return estimate.model_copy(update={"verdict": "bounds only", "reason": reason})
 
 
 def _known(wanted: tuple[str, ...], estimates: dict[str, Estimate]) -> list[str]:
