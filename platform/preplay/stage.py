@@ -7,6 +7,7 @@ restarted by Ray, a killed driver is simply run again, and both lose no more tha
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -34,7 +35,21 @@ def connect(address: str | None = None, *, num_cpus: int | None = None) -> None:
         return
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # says "ERROR" about restarts that do work
     local = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
-    ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **local)
+    with _silent_stderr():
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **local)
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Nothing reaches stderr, not even from C++: Ray's core announces there that its log level was set."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def default_actors(items: int, *, gpus: float = 0) -> int:
