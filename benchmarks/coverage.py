@@ -113,7 +113,7 @@ def _judge(name: str, batch: SessionBatch, problem: Problem, tally: Tally, seed:
     tally.verdicts[verdict] += 1
     if verdict != "estimate":
         return
-    first = evaluate_estimator(estimator, batch, resamples=500, seed=seed)
+    first = evaluate_estimator(estimator, batch, resamples=400, seed=seed)
     assert first.raw_value is not None
     values = first.raw_value + estimator.influence(batch)
     made = {"bootstrap": first.interval, "student-t": student_t(values)}
@@ -231,13 +231,13 @@ def _with_model(batch: SessionBatch) -> SessionBatch:
 
 def run(preset: str) -> dict[str, float]:
     """Print the table and return its summary."""
-    sizes, replications, pool = ((300,), 40, 2000) if preset == "debug" else ((300, 1000), 400, 15_000)
+    sizes, replications, pool = ((300,), 40, 2000) if preset == "debug" else ((300, 1000), 400, 10_000)
     made = [*abstract_problems(), *desk_problems(pool)]
     results: Results = []
-    for problem in made:
-        for n in sizes:
+    for n in sizes:
+        for problem in made:
             results.append((problem, n, simulate(problem, n, replications)))
-            print(f"{problem.name}, {n} sessions: done", file=sys.stderr, flush=True)
+            print(_line(*results[-1]), file=sys.stderr, flush=True)
     Console(width=170).print(_table(results))
     return summarise(results)
 
@@ -266,6 +266,16 @@ def summarise(results: Results) -> dict[str, float]:
         metrics[f"{kind}: mean share of '{verdict}'"] = float(np.mean(shares))
         metrics[f"{kind}: worst share of '{verdict}'"] = min(shares) if kind == "no support" else max(shares)
     return metrics
+
+
+def _line(problem: Problem, n: int, by_name: dict[str, Tally]) -> str:
+    """Progress: shares of ``estimate`` and ``not identified``, then the coverages."""
+    cells = [
+        f"{name} {t.share('estimate'):.2f}/{t.share('not identified'):.2f} "
+        + "/".join(f"{t.coverage(m):.3f}" for m in (*METHODS, "bounds"))
+        for name, t in by_name.items()
+    ]
+    return f"{problem.name}, {n} sessions: {'; '.join(cells)}"
 
 
 def _table(results: Results) -> Table:
