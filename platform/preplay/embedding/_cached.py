@@ -51,10 +51,14 @@ class CachedEncoder:
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:
         """Id of each text, int64 [n]; new texts are embedded first."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self._index))
-        if missing:
-            self._learn(missing)
-        return np.fromiter((self._index[text] for text in texts), np.int64, len(texts))
+        try:
+            return self._known(texts)
+        except KeyError:
+            self._learn(list(dict.fromkeys(text for text in texts if text not in self._index)))
+            return self._known(texts)
+
+    def _known(self, texts: Sequence[str]) -> np.ndarray:
+        return np.fromiter(map(self._index.__getitem__, texts), np.int64, len(texts))
 
     def embeddings(self, ids: np.ndarray) -> np.ndarray:
         """Unit vectors float32 [n, D] of these ids."""

@@ -83,6 +83,9 @@ class _Sessions:
         self._survival = np.ones(len(block))
         self._state = _start(model, first)
         self._offset = len(initial.bank.texts)
+        self._observation_texts = np.array([*initial.bank.texts, *model.texts], object)
+        self._task_texts = np.array([*initial.bank.texts, None], object)  # the last entry answers for -1
+        self._action_texts = np.array(encoder.texts, object)
         dead = frozenset(config.dead_ends)
         self._dead = np.fromiter((text in dead for text in model.texts), bool, len(model.texts))
         if (late := int(self._turn.max())) >= model.horizon:
@@ -98,8 +101,7 @@ class _Sessions:
 
     def observation_text(self, text_id: int) -> str:
         """Text of an observation id."""
-        at = text_id - self._offset
-        return self._bank.texts[text_id] if at < 0 else self._model.texts[at]
+        return self._observation_texts[text_id]
 
     def step(self) -> dict[str, np.ndarray]:
         """One turn of all running sessions: its columns. Sessions that are over stop running."""
@@ -115,18 +117,15 @@ class _Sessions:
         return columns
 
     def _act(self) -> np.ndarray:
-        """Action id of every session, int64 [A]."""
-        keys = np.column_stack(
-            [self._observation, self._task, self._turn, self._history.reshape(len(self._row), -1)]
-        )
-        first, inverse = _distinct(keys)
-        states = [self._agent_state(row) for row in first.tolist()]
-        stream = ("policy", self._block.index, self._step)
-        if self._policy.deterministic:
-            rng = RowGenerator(self._config.seed, *stream, total=len(first), rows=np.arange(len(first)))
-            return self._encoder.ids(self._ask(states, rng))[inverse]
-        rng = RowGenerator(self._config.seed, *stream, total=len(self._block), rows=self._row)
-        return self._encoder.ids(self._ask([states[i] for i in inverse.tolist()], rng))
+        """Action id of every session, int64 [A]. A deterministic policy is asked once per distinct state."""
+        stream = (self._config.seed, "policy", self._block.index, self._step)
+        if not self._policy.deterministic:
+            rng = RowGenerator(*stream, total=len(self._block), rows=self._row)
+            return self._encoder.ids(self._ask(self._agent_states(slice(None)), rng))
+        history = self._history.reshape(len(self._row), -1)
+        first, inverse = _distinct(np.column_stack([self._observation, self._task, self._turn, history]))
+        rng = RowGenerator(*stream, total=len(first), rows=np.arange(len(first)))
+        return self._encoder.ids(self._ask(self._agent_states(first), rng))[inverse]
 
     def _ask(self, states: list[AgentState], rng: np.random.Generator) -> list[str]:
         actions = self._policy.act(states, rng).actions
@@ -138,15 +137,25 @@ class _Sessions:
             )
         return actions
 
-    def _agent_state(self, row: int) -> AgentState:
-        task, texts = int(self._task[row]), self._encoder.texts
-        pairs = [(o, a) for o, a in self._history[row].tolist() if o >= 0]
-        return AgentState(
-            observation=self.observation_text(int(self._observation[row])),
-            task=self._bank.texts[task] if task >= 0 else None,
-            history=tuple((self.observation_text(o), texts[a]) for o, a in pairs),
-            turn=int(self._turn[row]),
-        )
+    def _agent_states(self, rows: np.ndarray | slice) -> list[AgentState]:
+        """What the policy sees of these sessions. Texts are gathered as arrays: a loop would cost more than it."""
+        observation = self._observation_texts[self._observation[rows]].tolist()
+        task = self._task_texts[self._task[rows]].tolist()
+        turn = self._turn[rows].tolist()
+        return list(map(AgentState, observation, task, self._history_texts(self._history[rows]), turn))
+
+    def _history_texts(self, history: np.ndarray) -> list[tuple[tuple[str, str], ...]]:
+        """Per session its (observation, action) pairs, oldest first, from ids int64 [A, R, 2]."""
+        if not history.shape[1]:
+            return [()] * len(history)
+        if len(self._action_texts) != len(self._encoder.texts):
+            self._action_texts = np.array(self._encoder.texts, object)
+        columns = [
+            zip(self._observation_texts[o].tolist(), self._action_texts[a].tolist(), strict=True)
+            for o, a in history.transpose(1, 2, 0)
+        ]
+        missing = (history[:, :, 0] < 0).sum(1)  # always at the front
+        return [pairs[m:] for pairs, m in zip(zip(*columns, strict=True), missing.tolist(), strict=True)]
 
     def _columns(self, action: np.ndarray, transition: Transition) -> dict[str, np.ndarray]:
         return {
