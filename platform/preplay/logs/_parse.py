@@ -38,7 +38,7 @@ def parse(reader: Reader, file: LogFile) -> Parsed:
 
 def parse_into(reader: Reader, file: LogFile, parsed: Parsed) -> Iterator[None]:
     """Read a file item by item into ``parsed``, giving way after each so that a caller can empty it."""
-    for seq, item in enumerate(_items(reader, file), file.start):
+    for seq, item in enumerate(read_items(reader, file), file.start):
         if isinstance(item, RawTurn):
             step, refused = check_turn(item, file.path, seq, parsed.notes)
             if step is not None:
@@ -58,7 +58,7 @@ def parse_into(reader: Reader, file: LogFile, parsed: Parsed) -> Iterator[None]:
         yield
 
 
-def _items(reader: Reader, file: LogFile) -> Iterator[Item]:
+def read_items(reader: Reader, file: LogFile) -> Iterator[Item]:
     """The reader's items; a stream that breaks off (a cut gzip file) ends in a quarantined rest."""
     last: Item | None = None
     try:

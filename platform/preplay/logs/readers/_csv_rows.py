@@ -31,7 +31,7 @@ def csv_rows(file: LogFile, escape: str | None = None) -> Iterator[tuple[int, Ro
         except UnicodeDecodeError:
             yield 1, Bad("the header is not UTF-8", lines.taken())
             return
-        columns = next(csv.reader([header], delimiter=delimiter(header)), [])
+        columns = header_columns(header)
         lines.taken()
         rows = csv.reader(lines, delimiter=delimiter(header), escapechar=escape, strict=True)
         while True:
@@ -48,6 +48,15 @@ def csv_rows(file: LogFile, escape: str | None = None) -> Iterator[tuple[int, Ro
                 yield first, ({c: cell for c, cell in zip(columns, row, strict=True) if cell != ""}, raw)
             elif row:
                 yield first, Bad(f"{len(row)} cells under {len(columns)} columns", raw)
+
+
+def header_columns(line: str) -> list[str]:
+    """The column names of a table's first line; none where it is no line of a table."""
+    line = line.strip().split("\n", 1)[0].strip()
+    try:
+        return next(csv.reader([line], delimiter=delimiter(line)), [])
+    except csv.Error:
+        return []
 
 
 def delimiter(header: str) -> str:

@@ -1,6 +1,5 @@
 """BALROG step logs: one CSV per episode, the observation after the action, the first one not logged."""
 
-import csv
 import json
 import re
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from preplay.logs._json_stream import peek_head
 from preplay.logs._records import Quarantined, RawTurn, excerpt, hash_record
 from preplay.logs._registry import Item, Sniff, register
 from preplay.logs.readers._common import dict_or_empty, text_or_none
-from preplay.logs.readers._csv_rows import Bad, csv_rows
+from preplay.logs.readers._csv_rows import Bad, csv_rows, header_columns
 
 _COLUMNS = {"Step", "Action", "Observation", "Reward", "Done"}
 _ESCAPE = "˘"
@@ -40,7 +39,7 @@ class Balrog:
         peek = peek_head(head)
         if peek.kind != "text":
             return Sniff(0, f"not a table ({peek.kind})")
-        header = set(next(csv.reader([peek.text.lstrip().split("\n", 1)[0].strip()]), []))
+        header = set(header_columns(peek.text))
         missing = _COLUMNS - header
         return (
             Sniff(0, f"a table without {', '.join(sorted(missing))}")

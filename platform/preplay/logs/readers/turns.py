@@ -1,6 +1,5 @@
 """Flat logs: one record per turn, as JSONL, CSV or Parquet; preplay's own turns among them."""
 
-import csv
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ from preplay.logs._files import LogFile
 from preplay.logs._json_stream import json_lines, peek_head
 from preplay.logs._records import Quarantined, RawTurn, excerpt, hash_record
 from preplay.logs._registry import Item, Sniff, register
-from preplay.logs.readers._csv_rows import Bad, csv_rows, delimiter
+from preplay.logs.readers._csv_rows import Bad, csv_rows, header_columns
 from preplay.logs.readers._fields import ALIASES, split_fields
 from preplay.logs.readers._parquet_rows import parquet_rows
 
@@ -89,8 +88,7 @@ class TurnsCsv:
         peek = peek_head(head)
         if peek.kind != "text":
             return Sniff(0, f"not a table ({peek.kind})")
-        header = peek.text.lstrip().split("\n", 1)[0].strip()
-        return _sniff_columns(set(next(csv.reader([header], delimiter=delimiter(header)), [])), "a table")
+        return _sniff_columns(set(header_columns(peek.text)), "a table")
 
     def read(self, file: LogFile) -> Iterator[Item]:
         for number, row in csv_rows(file):
