@@ -79,6 +79,13 @@ def test_forest_axis_covers_all_marks():
     assert axis.low < -0.41 < 0.63 < axis.high
 
 
+def test_forest_axis_shows_whole_bounds_where_there_is_nothing_else():
+    only = bounded("only")
+    axis = forest_axis(report([only]))
+    assert axis.low < only.headline.interval.low
+    assert axis.high > only.headline.interval.high
+
+
 def test_spark_breaks_where_a_value_is_missing():
     # x = 0, 50, 100 for three turns; y = 40 * (1 - 0.95 * v / top)
     assert spark_path([2.0, 1.0, 0.0], 2.0, 3) == "M0.0 2.0L50.0 21.0L100.0 40.0"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from preplay.report._numbers import core_values, edges
 from preplay.report._schema import EvaluationReport
@@ -43,12 +44,13 @@ def _round_step(step: float) -> float:
 
 
 def forest_axis(report: EvaluationReport) -> Axis:
-    """Covers each estimate, truth and logged mean; intervals that are only bounds may double its length."""
-    core = core_values(report) or [edge for policy in report.policies for edge in edges(policy)] or [0.0, 1.0]
-    room = max(core) - min(core)
+    """Covers each estimate, truth and logged mean; an interval that is far wider than the others is cut."""
+    bounded = [edges(policy) for policy in report.policies]
+    core = core_values(report) or [edge for pair in bounded for edge in pair] or [0.0, 1.0]
+    widths = [max(pair) - min(pair) for pair in bounded if pair]
+    room = max(max(core) - min(core), median(widths) if widths else 0.0)
     low, high = min(core) - room, max(core) + room
-    bounded = [edge for policy in report.policies for edge in edges(policy)]
-    return axis_for([*core, *(min(high, max(low, edge)) for edge in bounded)])
+    return axis_for([*core, *(min(high, max(low, edge)) for pair in bounded for edge in pair)])
 
 
 def check_axis(report: EvaluationReport) -> Axis:
