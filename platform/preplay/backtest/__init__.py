@@ -3,7 +3,8 @@
 from preplay.backtest._baselines import BASELINES
 from preplay.backtest._categorical import CategoricalModel, additive, clone_table, fit_categorical
 from preplay.backtest._cells import Cells, make_cells
-from preplay.backtest._features import REPRESENTATIONS, Features, Representation
+from preplay.backtest._estimate import estimate_policy
+from preplay.backtest._features import Features, Representation
 from preplay.backtest._intervals import calibrated, combine_labelled
 from preplay.backtest._leaks import Leaks, find_leaks
 from preplay.backtest._predict import BacktestConfig, Prediction, View, candidates, predict
@@ -17,7 +18,6 @@ from preplay.backtest._value import ended_value, survival_value
 __all__ = [
     "BASELINES",
     "NESTED",
-    "REPRESENTATIONS",
     "BacktestConfig",
     "BacktestReport",
     "Bounds",
@@ -43,6 +43,7 @@ __all__ = [
     "clone_table",
     "combine_labelled",
     "ended_value",
+    "estimate_policy",
     "find_leaks",
     "fit_categorical",
     "make_cells",

@@ -18,8 +18,13 @@ def baseline(name: str, problem: Problem, cells: Cells, target: int, without: tu
         others = [min(others, key=lambda p: _distance(problem, cells, p, target))]
     if name == "task difficulty":
         return _difficulty(problem, others, target)
-    folds = [np.nanmean([problem.value(p, f) for p in others]) for f in range(problem.folds)]
+    folds = [_mean([problem.value(p, f) for p in others]) for f in range(problem.folds)]
     return Prediction(float(np.mean([problem.value(p) for p in others])), np.array(folds))
+
+
+def _mean(values: list[float]) -> float:
+    known = [v for v in values if np.isfinite(v)]
+    return float(np.mean(known)) if known else np.nan
 
 
 def _distance(problem: Problem, cells: Cells, one: int, other: int) -> float:

@@ -13,7 +13,8 @@ from preplay.actions import KnowledgeBase, StructuredTurns, build_knowledge, gro
 from preplay.backtest._problem import Problem
 
 Representation = Literal["grounding", "agreement", "results", "embedding"]
-REPRESENTATIONS: tuple[Representation, ...] = ("grounding", "agreement", "results")
+"""``grounding``: what the action is built on; ``agreement``: and whether others do the same in the task; ``results``:
+and what came back, and whether others got the same; ``embedding``: the action's text alone."""
 _RARE = 0.005
 _GOOD = ("data", "empty", "confirmation", "other")
 
@@ -43,11 +44,9 @@ class Features:
         self.problem, self.embedding = problem, embedding
         self.base: KnowledgeBase = build_knowledge(problem.turns)
         self.blocks = _blocks(problem.turns)
-        names = list(REPRESENTATIONS[: 2 if problem.leaks.stale_result else 3])
-        self.representations: list[Representation] = [
-            *names,
-            *(["embedding"] if embedding is not None else []),
-        ]
+        richest: Representation = "agreement" if problem.leaks.stale_result else "results"
+        more: list[Representation] = [] if embedding is None else ["embedding"]
+        self.representations: list[Representation] = ["grounding", richest, *more]
 
     def make(self, without: tuple[str, ...]) -> dict[Representation, np.ndarray]:
         """float64 [R, ·] per representation; no policy in ``without`` vouches for anything."""

@@ -1,6 +1,7 @@
 """Intervals from errors on left-out policies, and what a few labelled sessions of the target add."""
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from preplay.backtest._report import Bounds
@@ -25,9 +26,15 @@ def calibrated(value: float, predicted: np.ndarray, logged: np.ndarray, *, level
     wrong = (predicted - logged) / scale(predicted)
     wrong = wrong[np.isfinite(wrong).reshape(len(wrong), -1).any(1)] if len(wrong) else wrong
     if len(wrong) < 2:
-        return Bounds(low=0.0, high=1.0, error=float("nan"))
+        return Bounds(low=0.0, high=1.0, error=float("inf"))
     error = float(np.sqrt(np.nanmean(wrong**2)) * scale(value))
     half = error * float(student.ppf((1 + level) / 2, len(wrong)))
+    return Bounds(low=max(0.0, value - half), high=min(1.0, value + half), error=error)
+
+
+def interval_of(value: float, error: float, level: float) -> Bounds:
+    """A normal interval of a share, cut at 0 and 1."""
+    half = error * float(norm.ppf((1 + level) / 2))
     return Bounds(low=max(0.0, value - half), high=min(1.0, value + half), error=error)
 
 

@@ -112,7 +112,7 @@ def _one(
         return float("nan")
     turns = problem.turns
     if problem.leaks.stops_at_success:
-        return survival_value(success[rows], leave[rows], turns.turn[rows], horizon=config.horizon)
+        return survival_value(success[rows], leave[rows], turns.turn[rows], horizon=problem.horizon)
     last = np.append(np.diff(turns.session) != 0, True)
     return ended_value(success[rows], turns.session[rows], last[rows])
 
@@ -165,7 +165,7 @@ def _cell_rate(view: View, event: np.ndarray, train: np.ndarray, test: np.ndarra
 def _chain(view: View, target: int, config: BacktestConfig, folds: int) -> Prediction:
     """Imagined sessions: first actions where the target starts, then its clone from the other environments."""
     problem, cells = view.features.problem, view.cells
-    turns, horizon = problem.turns, config.horizon or problem.horizon
+    turns, horizon = problem.turns, problem.horizon
     following = np.where(np.append(np.diff(turns.session) == 0, False), np.append(cells.stage[1:], 0), -1)
     shape = {"stages": len(cells.stages), "classes": len(cells.classes)}
     values, weights = np.full(problem.folds, np.nan), np.zeros(problem.folds)

@@ -89,6 +89,7 @@ def make_problem(
     environment_key: str | None = None,
     groups: Mapping[str, str] | None = None,
     solved_at: float = 1.0,
+    horizon: int | None = None,
     seed: int = 0,
 ) -> Problem:
     """Take turns apart and say what counts as success.
@@ -99,8 +100,11 @@ def make_problem(
         environment_key: Field of ``extras`` that names the environment.
         groups: Group of a policy; policies of one group are held out together.
         solved_at: A session is solved when one of its turns has at least this reward.
+        horizon: Declared turn budget: later turns are dropped, so that all policies are judged under it.
         seed: Deals environments to folds.
     """
+    if horizon is not None:
+        turns = turns.filter(pa.array(turns["turn"].to_numpy() < horizon))
     reward = turns["reward"].to_numpy()
     success = (reward >= solved_at - 1e-9).astype(np.float64)
     if not success.any():

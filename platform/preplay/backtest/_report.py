@@ -30,22 +30,30 @@ class PolicyBacktest(BaseModel):
     """One left-out policy: what was predicted without its rewards, and what it logged."""
 
     policy: str
-    logged: float
+    logged: float | None
+    """None: its rewards are not known, or not looked at."""
     predicted: float
     bounds: Bounds
     candidate: str
     """Representation and model, chosen on the other policies."""
-    fold_logged: list[float]
-    fold_predicted: list[float]
+    fold_logged: list[float | None]
+    fold_predicted: list[float | None]
     fold_bounds: list[Bounds]
     support: Support
     verdict: Verdict
     reason: str
 
     @property
-    def error(self) -> float:
+    def error(self) -> float | None:
         """Absolute error of the pooled prediction."""
-        return abs(self.predicted - self.logged)
+        return None if self.logged is None else abs(self.predicted - self.logged)
+
+    def sentence(self) -> str:
+        """The finding in one sentence."""
+        if self.verdict != "estimate":
+            return f"{self.policy}: the logs cannot tell. {self.reason}"
+        low, high = 100 * self.bounds.low, 100 * self.bounds.high
+        return f"{self.policy} would solve {100 * self.predicted:.0f} % of its sessions ({low:.0f} to {high:.0f})."
 
 
 class EstimatorScore(BaseModel):

@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -11,28 +9,14 @@ import pyarrow as pa
 from preplay.backtest._baselines import BASELINES, baseline
 from preplay.backtest._features import Features
 from preplay.backtest._fitted_q import fitted_q
-from preplay.backtest._intervals import calibrated
-from preplay.backtest._predict import BacktestConfig, Prediction, View, candidates, predict
+from preplay.backtest._judge import Table, judge, nested_predictions
+from preplay.backtest._predict import BacktestConfig, View, candidates, predict
 from preplay.backtest._problem import Problem, make_problem
-from preplay.backtest._report import BacktestReport, Bounds, Collect, PolicyBacktest
+from preplay.backtest._report import BacktestReport, Collect
 from preplay.backtest._scores import score
-from preplay.backtest._support import FEW, Support, calibrate_limits, measure_support
+from preplay.backtest._support import FEW, calibrate_limits, measure_support
 
 NESTED = "chosen (nested)"
-_FEW_POLICIES = 3  # pseudo-targets below which nothing says how wrong a prediction is
-Table = dict[str, dict[int, Prediction]]
-
-
-@dataclass(frozen=True)
-class Nested:
-    """Inner predictions: ``[target][candidate][pseudo-target]``, the target's rewards never used."""
-
-    predictions: dict[int, Table]
-
-    def errors(self, target: int, name: str, problem: Problem) -> float:
-        """Mean absolute pooled error of a candidate on the pseudo-targets of a target."""
-        found = self.predictions[target][name]
-        return float(np.mean([abs(p.pooled - problem.value(i)) for i, p in found.items()]))
 
 
 def backtest(
@@ -64,6 +48,7 @@ def backtest(
         environment_key=environment_key,
         groups=groups,
         solved_at=solved_at,
+        horizon=config.horizon,
         seed=config.seed,
     )
     features = Features(problem, embedding)
@@ -73,13 +58,18 @@ def backtest(
     names = candidates(features, config)
     views = {j: View(features, problem.allies(j)) for j in _policies(problem)}
     outer, seconds = _outer(problem, views, names, config, second_opinions)
-    nested = _nested(problem, features, names, config)
+    inner = nested_predictions(problem, features, names, config)
     support = {j: measure_support(view, j) for j, view in views.items()}
-    found = [_judge(problem, j, names, outer, nested, support, config) for j in views]
+    found = [
+        judge(problem, j, {n: outer[n][j] for n in names}, inner[j], support, config.level) for j in views
+    ]
     outer[NESTED] = {j: outer[p.candidate][j] for j, p in zip(views, found, strict=True)}
     scores = [score(problem, name, outer[name], seconds.get(name, 0.0)) for name in outer]
     inside = [
-        b.contains(v) for p in found for b, v in zip(p.fold_bounds, p.fold_logged, strict=True) if v == v
+        b.contains(v)
+        for p in found
+        for b, v in zip(p.fold_bounds, p.fold_logged, strict=True)
+        if v is not None
     ]
     return BacktestReport(
         policies=found,
@@ -87,7 +77,7 @@ def backtest(
         chosen=scores[-1],
         coverage=float(np.mean(inside)),
         width=100 * float(np.mean([b.width for p in found for b in p.fold_bounds])),
-        pooled_coverage=float(np.mean([p.bounds.contains(p.logged) for p in found])),
+        pooled_coverage=float(np.mean([p.bounds.contains(p.logged) for p in found if p.logged is not None])),
         pooled_width=100 * float(np.mean([p.bounds.width for p in found])),
         refused=sum(p.verdict != "estimate" for p in found),
         limits=calibrate_limits(list(support.values())),
@@ -129,72 +119,6 @@ def _outer(
                 table[name] |= predict(name, view, [j], config, folds=config.folds)
         seconds[name] = time.process_time() - began
     return table, seconds
-
-
-def _nested(problem: Problem, features: Features, names: list[str], config: BacktestConfig) -> Nested:
-    """For every two policies (not of one group): each predicted without the other's sessions."""
-    found: dict[int, Table] = {j: {name: {} for name in names} for j in _policies(problem)}
-    for i, j in combinations(_policies(problem), 2):
-        without = tuple(dict.fromkeys((*problem.allies(i), *problem.allies(j))))
-        if problem.group[i] == problem.group[j] or len(without) == len(problem.turns.policies):
-            continue
-        view = View(features, without)
-        for name in names:
-            made = predict(name, view, [i, j], config, folds=config.nested_folds)
-            found[j][name][i], found[i][name][j] = made[i], made[j]
-    return Nested(found)
-
-
-def _judge(
-    problem: Problem,
-    j: int,
-    names: list[str],
-    outer: Table,
-    nested: Nested,
-    support: dict[int, Support],
-    config: BacktestConfig,
-) -> PolicyBacktest:
-    """Choice, interval and verdict of one policy, from the others only."""
-    pseudo = list(nested.predictions[j][names[0]])
-    chosen = min(names, key=lambda n: nested.errors(j, n, problem)) if pseudo else names[0]
-    others = [i for i in _policies(problem) if problem.group[i] != problem.group[j]]
-    limits = calibrate_limits([support[i] for i in others])
-    refusal = support[j].refusal(limits)
-    kept = [i for i in pseudo if not support[i].refusal(limits)] or pseudo
-    inner = nested.predictions[j][chosen]
-    made = outer[chosen][j]
-    logged_folds = [problem.value(j, f) for f in range(problem.folds)]
-    pooled = calibrated(
-        made.pooled, np.array([inner[i].pooled for i in kept]), np.array([problem.value(i) for i in kept]),
-        level=config.level,
-    )  # fmt: skip
-    parts = [
-        calibrated(
-            float(v), np.array([inner[i].folds for i in kept]).reshape(len(kept), -1),
-            np.array([[problem.value(i, f) for f in range(problem.folds)] for i in kept]).reshape(len(kept), -1),
-            level=config.level,
-        )
-        for v in made.folds if np.isfinite(v)
-    ]  # fmt: skip
-    parts_by_fold = iter(parts)
-    bounds = [
-        next(parts_by_fold) if np.isfinite(v) else Bounds(low=0, high=1, error=np.nan) for v in made.folds
-    ]
-    if not refusal and len(pseudo) < _FEW_POLICIES:
-        refusal = f"Only {len(pseudo)} other policies can be left out to see how wrong this is."
-    return PolicyBacktest(
-        policy=problem.turns.policies[j],
-        logged=problem.value(j),
-        predicted=made.pooled,
-        bounds=pooled,
-        candidate=chosen,
-        fold_logged=logged_folds,
-        fold_predicted=made.folds.tolist(),
-        fold_bounds=bounds,
-        support=support[j],
-        verdict="not identified" if refusal else "estimate",
-        reason=refusal or "The other policies do what it does, and predict each other.",
-    )
 
 
 def _collect(problem: Problem, views: dict[int, View], most: int = 5) -> list[Collect]:
