@@ -6,6 +6,7 @@ from benchmarks._known_problems import random_batch
 
 from preplay.estimators import SessionBatch, evaluate_estimator, get_estimator
 from preplay.estimators._bootstrap import session_counts
+from preplay.estimators._evaluate import percentile_interval
 
 
 def bandit(rng: np.random.Generator, n: int = 200) -> SessionBatch:
@@ -69,3 +70,12 @@ def test_extreme_weights_and_unequal_lengths():
     values = estimator.resampled(batch, 200, seed=0)
     assert np.isfinite(values).all()
     assert np.abs(values).max() < 500
+
+
+def test_few_sessions_widen_the_percentiles():
+    """10 degrees of freedom: t = 2.228·sqrt(1.1) = 2.337, tail Φ(−2.337) = .0097 instead of .025."""
+    values = np.linspace(0, 1, 100_001)
+    interval = percentile_interval(values, 0.95, 10)
+    assert interval.low == pytest.approx(0.00972, abs=2e-5)
+    assert interval.high == pytest.approx(1 - 0.00972, abs=2e-5)
+    assert percentile_interval(values, 0.95).low == pytest.approx(0.025)
