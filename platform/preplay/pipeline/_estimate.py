@@ -132,12 +132,13 @@ def _model_estimates(
 def _blend(direct: Estimate, corrected: Estimate) -> Estimate:
     """Mean of the model alone and the model corrected: halves the bias of one and the variance of the other.
 
-    Errors are added as if both were wrong in the same direction.
+    Sampling errors are added as if both were wrong in the same direction; half of their difference stands for bias.
     """
     if direct.raw_value is None or corrected.raw_value is None:
         return corrected.model_copy(update={"estimator": "model.blend/1"})
     value = (direct.raw_value + corrected.raw_value) / 2
-    error = ((direct.standard_error or math.inf) + (corrected.standard_error or math.inf)) / 2
+    sampling = ((direct.standard_error or math.inf) + (corrected.standard_error or math.inf)) / 2
+    error = math.hypot(sampling, (direct.raw_value - corrected.raw_value) / 2)
     level = corrected.interval.level
     half = float(norm.ppf((1 + level) / 2)) * error
     return corrected.model_copy(
