@@ -1,0 +1,191 @@
+"""Throughput and memory of ``ingest`` on generated logs.
+
+    python benchmarks/ingest.py --preset debug   # 20 MB, a smoke test
+    python benchmarks/ingest.py --preset full    # 10 GB, under 4 GB of resident memory
+
+Compares one process and Ray's processes with two plain single-process parses of the same file: ``json.loads`` per
+line alone, and json.loads → Arrow → Parquet. CPU seconds are those of the process (tree), so that the ratio per
+core does not depend on what else the machine does; wall times do. The generated logs are removed at the end.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from preplay.logs import ingest
+
+PRESETS = {"debug": 20_000_000, "medium": 400_000_000, "full": 10_000_000_000}
+BATCH = 20_000
+
+
+@dataclass
+class Usage:
+    """Wall and CPU seconds, and the largest resident memory of the process and its children in GB."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def main() -> None:
+    """Generate, measure, print, remove."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--preset", choices=PRESETS, default="debug")
+    parser.add_argument("--folder", type=Path, default=None, help="where the generated logs go")
+    parser.add_argument("--ray", action="store_true", help="also with Ray's processes (always for full)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        run(Path(folder), PRESETS[arguments.preset], with_ray=arguments.ray or arguments.preset == "full")
+
+
+def run(folder: Path, size: int, *, with_ray: bool) -> None:
+    """All measurements on one generated log."""
+    log = folder / "log.jsonl"
+    rows = generate(log, size)
+    print(f"generated {log.stat().st_size / 1e6:,.0f} MB, {rows:,} turns")
+    sample = folder / "sample.jsonl"
+    generate(sample, min(size, PRESETS["debug"] * 5))
+    plain = {
+        "json.loads only": measure(lambda: plain_json(sample)),
+        "json → Arrow → Parquet": measure(lambda: plain_parquet(sample)),
+    }
+    share = log.stat().st_size / sample.stat().st_size
+    runs = {} if size == PRESETS["full"] else {"ingest, one process": False}
+    runs |= {"ingest, Ray": True} if with_ray else {}
+    for name, parallel in runs.items():
+        use = measure(lambda p=parallel: ingest([str(log)], str(folder / "data"), parallel=p))
+        report(name, use, log.stat().st_size)
+        for base, ours in plain.items():
+            print(f"    per core against {base}: {ours.cpu * share / use.cpu:.2f}x")
+        shutil.rmtree(folder / "data")
+    for name, use in plain.items():
+        report(f"{name} (sample)", use, sample.stat().st_size)
+
+
+def report(name: str, use: Usage, size: int) -> None:
+    """One line per measurement."""
+    rates = f"{size / 1e6 / use.wall:,.0f} MB/s of wall, {size / 1e6 / use.cpu:,.0f} MB/s of CPU"
+    print(
+        f"{name}: {use.wall:.1f} s wall, {use.cpu:.1f} s CPU, {rates}, {use.memory:.2f} GB resident at most"
+    )
+
+
+def measure(work: Callable[[], object]) -> Usage:
+    """Run and watch this process and its children."""
+    me = psutil.Process()
+    peak, cpu, done = [0.0], {}, threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            family = [me, *me.children(recursive=True)]
+            peak[0] = max(peak[0], sum(_resident(p, cpu) for p in family) / 1e9)
+
+    before = {p.pid: _cpu(p) for p in [me, *me.children(recursive=True)]}
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start = time.perf_counter()
+    work()
+    wall = time.perf_counter() - start
+    done.set()
+    watcher.join()
+    for process in [me, *me.children(recursive=True)]:
+        cpu[process.pid] = _cpu(process)
+    return Usage(wall, sum(t - before.get(pid, 0.0) for pid, t in cpu.items()), peak[0])
+
+
+def _resident(process: psutil.Process, cpu: dict[int, float]) -> float:
+    """Private and a process's own share of resident memory, without counting shared pages twice."""
+    try:
+        cpu[process.pid] = _cpu(process)
+        info = process.memory_info()
+        return info.rss - getattr(info, "shared", 0)
+    except psutil.Error:
+        return 0.0
+
+
+def _cpu(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return times.user + times.system
+
+
+def plain_json(log: Path) -> int:
+    """Parse each line and forget it."""
+    with log.open("rb") as lines:
+        return sum(len(json.loads(line)) for line in lines)
+
+
+def plain_parquet(log: Path) -> None:
+    """Parse each line, build Arrow tables, write Parquet: no checks, no sessions."""
+    with log.open("rb") as lines, tempfile.TemporaryDirectory(dir=log.parent) as folder:
+        writer = None
+        for batch in _batches(lines):
+            table = pa.Table.from_pylist([json.loads(line) for line in batch])
+            writer = writer or pq.ParquetWriter(
+                Path(folder) / "plain.parquet", table.schema, compression="zstd"
+            )
+            writer.write_table(table)
+        if writer:
+            writer.close()
+
+
+def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for line in lines:
+        batch.append(line)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    yield batch
+
+
+def generate(path: Path, size: int) -> int:
+    """Sessions of 3 to 12 turns with about 1.3 kB a turn; returns the number of turns."""
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9))) for _ in range(3000)]
+    texts = [" ".join(draw.choices(words, k=draw.randint(20, 120))) for _ in range(2000)]
+    rows = session = written = 0
+    with path.open("w") as out:
+        while written < size:
+            length = draw.randint(3, 12)
+            states = draw.choices(texts, k=length + 1)
+            for turn in range(length):
+                line = json.dumps(_row(draw, session, turn, length, states)) + "\n"
+                written += out.write(line)
+            rows, session = rows + length, session + 1
+    return rows
+
+
+def _row(draw: random.Random, session: int, turn: int, length: int, states: list[str]) -> dict:
+    return {
+        "session_id": f"session-{session:08d}",
+        "turn_id": turn,
+        "policy": f"policy-{session % 3}",
+        "state": states[turn],
+        "action": states[turn][:120],
+        "reward": draw.random(),
+        "next_state": states[turn + 1],
+        "terminated": turn == length - 1,
+        "action_prob": 0.5,
+        "tool": "search",
+        "number": turn,
+    }
+
+
+if __name__ == "__main__":
+    main()
