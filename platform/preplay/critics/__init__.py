@@ -3,8 +3,9 @@
 from preplay.critics._chunks import ChunkBank, ChunkConfig, split_text
 from preplay.critics._classifier import RewardClassifier, train_classifier
 from preplay.critics._config import CriticConfig
-from preplay.critics._critic import Critic, Scores, load_critic, save_critic
+from preplay.critics._critic import Critic, Scores, load_critic, save_critic, saved_encoder
 from preplay.critics._decisions import Decisions, decisions_from_turns, split_groups
+from preplay.critics._distill import distill, rank_agreement
 from preplay.critics._encoder import ActionEncoder, DecisionState, EncodedPools
 from preplay.critics._evaluate import CriticMetrics, Scorer, auc, evaluate_critic
 from preplay.critics._features import DENSE, pool_features
@@ -32,11 +33,14 @@ __all__ = [
     "bootstrap_target",
     "cql_penalty",
     "decisions_from_turns",
+    "distill",
     "evaluate_critic",
     "expectile_loss",
     "load_critic",
     "pool_features",
+    "rank_agreement",
     "save_critic",
+    "saved_encoder",
     "split_groups",
     "split_text",
     "summarize",

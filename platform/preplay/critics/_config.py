@@ -44,10 +44,11 @@ class CriticConfig(BaseModel):
     budget_ends: bool = True
     members: int = Field(default=1, ge=1)
     weights: tuple[float, ...] = ()
-    width: int = Field(default=64, ge=1)
-    steps: int = Field(default=800, ge=1)
-    batch_size: int = Field(default=256, ge=1)
+    width: int = Field(default=32, ge=1)
+    steps: int = Field(default=400, ge=1)
+    batch_size: int = Field(default=128, ge=1)
     learning_rate: float = Field(default=2e-3, gt=0)
-    weight_decay: float = Field(default=1e-3, ge=0)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
+    weight_decay: float = Field(default=10.0, ge=0)
+    """AdamW's. Strong by design: with dozens of tasks, a free network learns the tasks by heart."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)
     """Share of the input features hidden from the network in each step of training."""

@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 
 from preplay.artifacts import Artifact, open_artifact, write_artifact
 from preplay.critics._config import CriticConfig
-from preplay.critics._encoder import FEATURE_VERSION, EncodedPools
+from preplay.critics._encoder import FEATURE_VERSION, ActionEncoder, EncodedPools
 from preplay.critics._network import ActionNet, NetworkSize, StateNet, TwinQ
 from preplay.critics._scaler import Scaler
-from preplay.embedding import EncoderFingerprint, check_fingerprint
+from preplay.embedding import CachedEncoder, EncoderFingerprint, check_fingerprint
 from preplay.errors import PreplayError
 
 KIND = "critic"
@@ -127,16 +127,18 @@ def save_critic(
     critic: Critic,
     uri: str | Path,
     *,
+    encoder: ActionEncoder | None = None,
     inputs: dict[str, str] | None = None,
     metrics: dict[str, Any] | None = None,
 ) -> Artifact:
-    """Write a critic as an artifact of kind ``critic``."""
+    """Write a critic as an artifact of kind ``critic``, with the settings of its encoder where they are given."""
     config = {
         "critic": critic.config.model_dump(mode="json"),
         "size": asdict(critic.size),
         "feature_version": FEATURE_VERSION,
         "feature_names": list(critic.feature_names),
         "fingerprint": critic.fingerprint.model_dump(mode="json") if critic.fingerprint else None,
+        "encoder": encoder.settings() if encoder else None,
     }
     with write_artifact(uri, KIND, config=json.loads(json.dumps(config)), inputs=inputs) as staging:
         save_file(_tensors(critic), staging.path / _WEIGHTS)
@@ -168,6 +170,14 @@ def load_critic(uri: str | Path, expect: EncoderFingerprint | None = None) -> Cr
     scaler = Scaler(*(tensors[f"scaler.{name}"].numpy() for name in Scaler.__dataclass_fields__))
     scale = tensors["reward_scale"].double().numpy()
     return Critic(settings, size, scaler, scale, members, tuple(config["feature_names"]), fingerprint)
+
+
+def saved_encoder(uri: str | Path, encoder: CachedEncoder | None = None) -> ActionEncoder:
+    """The action encoder that a critic was saved with, on top of this sentence encoder (None: structure alone)."""
+    settings = open_artifact(uri, KIND).manifest.config.get("encoder")
+    if settings is None:
+        raise PreplayError("the critic was saved without its encoder's settings.", where=str(uri))
+    return ActionEncoder.from_settings(settings, encoder)
 
 
 def _tensors(critic: Critic) -> dict[str, torch.Tensor]:

@@ -4,7 +4,8 @@ Legend: N states, M candidates of all pools together, F features, S state featur
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from preplay.errors import PreplayError
 
 FEATURE_VERSION = 1
 """Raised whenever a feature changes its meaning; critics of another version are refused."""
+
+_POOL_COLUMNS = [DENSE.index(name) for name in ("agreement", "similarity", "same_as_state")]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class EncodedPools:
     """N pools. Candidates of pool i are the rows ``offsets[i]:offsets[i + 1]`` of ``features``.
 
     Args:
-        state: float32 [N, S]: turn, sizes, then means and maxima over the pool's features.
+        state: float32 [N, S]: turn, sizes, then means and maxima over the pool of agreement and evidence.
         features: float32 [M, F].
         offsets: int64 [N + 1].
         text: Row in ``chunks`` of each candidate, int64 [M].
@@ -103,6 +106,17 @@ class ActionEncoder:
     chunks: ChunkConfig = field(default_factory=ChunkConfig)
     encoder: CachedEncoder | None = None
 
+    def settings(self) -> dict[str, Any]:
+        """What an equal encoder is made from, apart from the sentence encoder."""
+        own = {"horizon": self.horizon, "hashed": self.hashed, "evidence": list(self.evidence)}
+        return own | {"chunks": asdict(self.chunks)}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], encoder: CachedEncoder | None = None) -> "ActionEncoder":
+        """The inverse of :meth:`settings`."""
+        chunks, evidence = ChunkConfig(**settings["chunks"]), tuple(settings["evidence"])
+        return cls(settings["horizon"], settings["hashed"], evidence, chunks, encoder)
+
     @property
     def fingerprint(self) -> EncoderFingerprint | None:
         """Of the sentence encoder, where there is one."""
@@ -155,15 +169,14 @@ class ActionEncoder:
         return np.concatenate([features, given], axis=1)
 
     def _state(self, state: DecisionState, features: np.ndarray) -> np.ndarray:
-        own = [
-            state.turn / self.horizon,
-            np.log1p(len(state.task)),
-            np.log1p(len(state.observation)),
-            np.log(len(features)),
-        ]
-        return np.concatenate(
-            [np.array(own, np.float32), features.mean(axis=0), features.max(axis=0)]
-        ).astype(np.float32)
+        """Turn and sizes, then mean and maximum over the pool of agreement and evidence.
+
+        No more of the pool than that: with few tasks, a richer state is learned by heart and misleads on new ones.
+        """
+        sizes = [np.log1p(len(state.task)), np.log1p(len(state.observation)), np.log(len(features))]
+        shared = np.concatenate([features[:, _POOL_COLUMNS], features[:, len(DENSE) + self.hashed :]], axis=1)
+        own = np.array([state.turn / self.horizon, *sizes], np.float32)
+        return np.concatenate([own, shared.mean(axis=0), shared.max(axis=0)]).astype(np.float32)
 
     def _embed_states(self, texts: Sequence[str]) -> np.ndarray:
         return self.encoder.encode(texts) if self.encoder else np.zeros((len(texts), 0), np.float32)

@@ -73,6 +73,9 @@ class ActionNet(nn.Module):
         super().__init__()
         self.state = StateNet(size, size.width)
         self.structure = nn.Linear(size.features, size.width)
+        self.direct = nn.Linear(
+            size.features, size.outputs
+        )  # what is linear need not be learned through layers
         self.pool = AttentionPool(size.embedding, size.width) if size.embedding else None
         self.trunk = nn.Sequential(
             nn.ReLU(),
@@ -86,7 +89,7 @@ class ActionNet(nn.Module):
         hidden = self.structure(inputs.features) + self.state(inputs)
         if self.pool is not None:
             hidden = hidden + self.pool(inputs.parts, inputs.exists)
-        return self.trunk(hidden)
+        return self.trunk(hidden) + self.direct(inputs.features)
 
 
 class TwinQ(nn.Module):

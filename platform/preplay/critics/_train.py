@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -24,17 +24,20 @@ _REPORT_EVERY = 200
 
 @dataclass(frozen=True)
 class Batch:
-    """B decisions: inputs of all their candidates and of the next decisions' candidates, reward [B, H] and flags [B].
+    """B decisions as rows among all candidates, int64; reward [B, H] and flags [B].
 
-    ``chosen`` and ``next_first`` are rows among the candidates; ``continues`` says whether a decision follows,
-    ``valid`` whether the target is known.
+    ``pool`` are the P candidates of these decisions, ``owner`` the decision (0..B-1) of each, ``place`` where among
+    the P each executed candidate stands, ``chosen`` its row; ``next_pool`` and ``next_owner`` belong to the decisions
+    that follow, ``next_first`` is one row of each; ``continues`` says whether one follows, ``valid`` whether the
+    target is known.
     """
 
-    pool: Inputs
+    pool: Tensor
     owner: Tensor
+    place: Tensor
     chosen: Tensor
     reward: Tensor
-    next_pool: Inputs
+    next_pool: Tensor
     next_owner: Tensor
     next_first: Tensor
     continues: Tensor
@@ -104,16 +107,16 @@ class _Source:
         goes_on = (following >= 0) & ~data.terminated[rows]
         here, owner, first = _candidates(data.pools.offsets, rows)
         then, next_owner, next_first = _candidates(data.pools.offsets, np.where(goes_on, following, rows))
-        chosen = data.chosen[rows] - data.pools.offsets[rows] + first
         cut = data.truncated[rows] & ~data.terminated[rows] & (following < 0)
         return Batch(
-            pool=self.inputs.rows(torch.from_numpy(here)),
+            pool=torch.from_numpy(here),
             owner=torch.from_numpy(owner),
-            chosen=torch.from_numpy(chosen),
+            place=torch.from_numpy(data.chosen[rows] - data.pools.offsets[rows] + first),
+            chosen=torch.from_numpy(data.chosen[rows]),
             reward=self.reward[rows],
-            next_pool=self.inputs.rows(torch.from_numpy(then)),
+            next_pool=torch.from_numpy(then),
             next_owner=torch.from_numpy(next_owner),
-            next_first=torch.from_numpy(next_first),
+            next_first=torch.from_numpy(then[next_first]),
             continues=torch.from_numpy(goes_on),
             valid=torch.from_numpy(~cut | self.config.budget_ends),
         )
@@ -134,7 +137,7 @@ def _train_member(
     pool = source.bootstrap(numpy_rng(seed, "bootstrap"))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "initialisation") % 2**63)
-        learner = _Learner(config, size, torch_generator(seed, "dropout"))
+        learner = _Learner(config, size, source.inputs, torch_generator(seed, "dropout"))
     for step in range(1, config.steps + 1):
         loss = learner.update(
             source.batch(rng.choice(pool, min(config.batch_size, len(pool)), replace=False))
@@ -145,10 +148,10 @@ def _train_member(
 
 
 class _Learner:
-    """Networks of one member and their step."""
+    """Networks of one member and their step; ``inputs`` has one row per candidate of the training split."""
 
-    def __init__(self, config: CriticConfig, size: NetworkSize, generator: torch.Generator):
-        self.config, self._generator = config, generator
+    def __init__(self, config: CriticConfig, size: NetworkSize, inputs: Inputs, generator: torch.Generator):
+        self.config, self._inputs, self._generator = config, inputs, generator
         self.q, self.v = TwinQ(size), StateNet(size, size.outputs)
         self.actor = ActionNet(NetworkSize(size.state, size.features, size.embedding, size.width, 1))
         self.target = copy.deepcopy(self.q).requires_grad_(False)
@@ -162,8 +165,7 @@ class _Learner:
 
     def update(self, batch: Batch) -> float:
         """One step of gradient descent; the loss."""
-        pool = self._hide(batch.pool)
-        loss = self._loss(batch, pool)
+        loss = self._loss(batch)
         if not torch.isfinite(loss):
             raise PreplayError("training diverged: the loss is not finite.", fix="Lower the learning rate.")
         self._optimizer.zero_grad()
@@ -179,47 +181,52 @@ class _Learner:
         """The trained networks."""
         return Member(self.q.eval(), self.v.eval(), self.actor.eval())
 
-    def _loss(self, batch: Batch, pool: Inputs) -> Tensor:
-        algorithm, own = self.config.algorithm, pool.rows(batch.chosen)
-        if algorithm == "bc":
-            return self._clone(batch, pool, torch.ones(len(batch.chosen)))
-        if algorithm == "cql":
-            return self._conservative(batch, pool)
+    def _loss(self, batch: Batch) -> Tensor:
+        if self.config.algorithm == "bc":
+            return self._clone(batch, torch.ones(len(batch.chosen)))
+        if self.config.algorithm == "cql":
+            return self._conservative(batch)
+        own = self._inputs.rows(batch.chosen)
         with torch.no_grad():
             cautious = self.target(own)
-            next_value = self.v(batch.next_pool.rows(batch.next_first))
+            next_value = self.v(self._inputs.rows(batch.next_first))
+        own = self._hide(own)
         value = self.v(own)
         target = losses.bootstrap_target(batch.reward, next_value, batch.continues, self.config.gamma)
-        loss = losses.expectile_loss(cautious - value, self.config.tau) + self._td(own, target, batch.valid)
-        if algorithm == "awr":
+        loss = losses.expectile_loss(cautious - value, self.config.tau)
+        loss = loss + self._td(self.q.both(own), target, batch.valid)
+        if self.config.algorithm == "awr":
             advantage = (cautious - value).sum(dim=1)
             weights = losses.advantage_weights(advantage, self.config.temperature, self.config.weight_ceiling)
-            loss = loss + self._clone(batch, pool, weights)
+            loss = loss + self._clone(batch, weights)
         return loss
 
-    def _conservative(self, batch: Batch, pool: Inputs) -> Tensor:
+    def _conservative(self, batch: Batch) -> Tensor:
         with torch.no_grad():
-            best = losses.pool_max(self.target(batch.next_pool), batch.next_owner, len(batch.chosen))
+            following = self.target(self._inputs.rows(batch.next_pool))
+            best = losses.pool_max(following, batch.next_owner, len(batch.chosen))
         target = losses.bootstrap_target(batch.reward, best, batch.continues, self.config.gamma)
-        penalty = [
-            losses.cql_penalty(values.sum(dim=1), batch.owner, batch.chosen) for values in self.q.both(pool)
-        ]
-        return self._td(pool.rows(batch.chosen), target, batch.valid) + self.config.alpha * sum(penalty)
-
-    def _td(self, own: Inputs, target: Tensor, valid: Tensor) -> Tensor:
-        first, second = self.q.both(own)
-        return sum(
-            (losses.td_loss(q, target, valid, self.config.huber) for q in (first, second)), torch.zeros(())
+        first, second = self.q.both(self._hide(self._inputs.rows(batch.pool)))
+        penalty = sum(losses.cql_penalty(q.sum(dim=1), batch.owner, batch.place) for q in (first, second))
+        return (
+            self._td((first[batch.place], second[batch.place]), target, batch.valid)
+            + self.config.alpha * penalty
         )
 
-    def _clone(self, batch: Batch, pool: Inputs, weights: Tensor) -> Tensor:
-        return losses.cloning_loss(self.actor(pool)[:, 0], batch.owner, batch.chosen, weights)
+    def _td(self, both: tuple[Tensor, Tensor], target: Tensor, valid: Tensor) -> Tensor:
+        first, second = (losses.td_loss(q, target, valid, self.config.huber) for q in both)
+        return first + second
+
+    def _clone(self, batch: Batch, weights: Tensor) -> Tensor:
+        logits = self.actor(self._hide(self._inputs.rows(batch.pool)))[:, 0]
+        return losses.cloning_loss(logits, batch.owner, batch.place, weights)
 
     def _hide(self, inputs: Inputs) -> Inputs:
-        """Dropout on the features of actions: one mask for all candidates, so that pools stay comparable."""
+        """Dropout on state and action features: one mask for the batch, so that candidates stay comparable."""
         if not self.config.dropout:
             return inputs
-        width = inputs.features.shape[1]
-        keep = torch.rand(width, generator=self._generator) >= self.config.dropout
-        features = inputs.features * keep
-        return Inputs(inputs.state, inputs.state_embedding, features, inputs.parts, inputs.exists)
+        return replace(inputs, state=self._mask(inputs.state), features=self._mask(inputs.features))
+
+    def _mask(self, values: Tensor) -> Tensor:
+        keep = torch.rand(values.shape[1], generator=self._generator) >= self.config.dropout
+        return values * keep / (1 - self.config.dropout)

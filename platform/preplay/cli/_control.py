@@ -1,0 +1,131 @@
+"""Commands about critics and the agents they drive: critic train|evaluate, control simulate|analyze|retrain."""
+
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from preplay.cli._console import Seed, console
+
+Dataset = Annotated[str, typer.Argument(help="Dataset written by `ingest`.")]
+CriticFolder = Annotated[str, typer.Option("--critic", help="Critic written by `critic train`.")]
+Audit = Annotated[str, typer.Option("--audit", help="Folder of the audit log.")]
+
+
+class Algorithm(StrEnum):
+    """How a critic learns."""
+
+    iql = "iql"
+    cql = "cql"
+    awr = "awr"
+    bc = "bc"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the two groups of commands."""
+    critic = typer.Typer(no_args_is_help=True, help="Train a critic on logged decisions, and measure it.")
+    for command in (train, evaluate):
+        critic.command()(command)
+    control = typer.Typer(
+        no_args_is_help=True, help="Let a critic drive an agent, and learn from what came of it."
+    )
+    for command in (simulate, analyze, retrain):
+        control.command()(command)
+    app.add_typer(critic, name="critic", rich_help_panel="Control")
+    app.add_typer(control, name="control", rich_help_panel="Control")
+
+
+def train(
+    dataset: Dataset,
+    output: Annotated[Path, typer.Option(help="Folder of the critic to write.")],
+    algorithm: Annotated[
+        Algorithm, typer.Option(help="IQL, CQL, advantage-weighted or plain cloning.")
+    ] = Algorithm.iql,
+    members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,
+    steps: Annotated[int, typer.Option(help="Steps of training per network.")] = 400,
+    seed: Seed = None,
+) -> None:
+    """Train on three quarters of the tasks; print how it does on the other quarter.
+
+    Example: `preplay critic train runs/mine/dataset --output runs/mine/critic --members 3`
+    """
+    from preplay.control import train_from_dataset
+    from preplay.critics import CriticConfig
+
+    config = CriticConfig(algorithm=algorithm.value, members=members, steps=steps)
+    metrics = train_from_dataset(dataset, output, config, seed=seed or 0)
+    _print("Critic on held-out tasks", asdict(metrics))
+    console.print(f"Critic written to [bold]{output}[/].")
+
+
+def evaluate(dataset: Dataset, critic: CriticFolder) -> None:
+    """Measure a critic on a dataset of tasks that it has not seen. What counts in the end is `control simulate`.
+
+    Example: `preplay critic evaluate runs/new/dataset --critic runs/mine/critic`
+    """
+    from preplay.control import evaluate_on_dataset
+
+    _print(f"{critic} on {dataset}", asdict(evaluate_on_dataset(critic, dataset)))
+
+
+def simulate(
+    critic: CriticFolder,
+    sessions: Annotated[int, typer.Option(help="Sessions to play with and without the critic.")] = 64,
+    audit: Annotated[
+        str | None, typer.Option(help="Append every decision to the audit log in this folder.")
+    ] = None,
+    generator: Annotated[
+        str, typer.Option(help="Agent that proposes: strong, middling, hasty, reckless.")
+    ] = "middling",
+    seed: Seed = None,
+) -> None:
+    """Repair code with and without the critic; every choice is executed in a sandbox.
+
+    Example: `preplay control simulate --critic runs/mine/critic --sessions 64 --audit runs/mine/audit`
+    """
+    from preplay.control import simulate_code_repair
+
+    result = simulate_code_repair(critic, sessions=sessions, seed=seed or 0, source=generator, audit=audit)
+    _print(f"code-repair, {sessions} sessions", result)
+
+
+def analyze(audit: Audit, critic: CriticFolder) -> None:
+    """Whose fault were the failures: no good candidate, a good one scored low, or states that look the same?
+
+    Example: `preplay control analyze --audit runs/mine/audit --critic runs/mine/critic`
+    """
+    from preplay.control import analyze_audit
+
+    _print("Failures by cause", asdict(analyze_audit(audit, critic)))
+
+
+def retrain(
+    dataset: Dataset,
+    critic: CriticFolder,
+    audit: Audit,
+    output: Annotated[Path, typer.Option(help="Where the new critic goes; may be the old one's folder.")],
+    seed: Seed = None,
+) -> None:
+    """Learn from old and new data; a critic that forgets the old tasks is refused.
+
+    Example: `preplay control retrain runs/mine/dataset --critic runs/mine/critic --audit runs/mine/audit
+    --output runs/mine/critic`
+    """
+    from preplay.control import retrain_from_audit
+
+    result = retrain_from_audit(critic, dataset, audit, output, seed=seed or 0)
+    _print("Old held-out tasks (AUC)", asdict(result))
+    if not result.replaced:
+        console.print(f"[yellow]The critic was not replaced[/]: {result.reason}.")
+
+
+def _print(title: str, values: dict[str, Any]) -> None:
+    table = Table(title=title)
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    for name, value in values.items():
+        table.add_row(name.replace("_", " "), f"{value:.3f}" if isinstance(value, float) else str(value))
+    console.print(table)

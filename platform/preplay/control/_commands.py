@@ -1,0 +1,143 @@
+"""What the command line does, as plain functions."""
+
+import json
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from preplay.artifacts import open_artifact
+from preplay.control._analyze import FailureAnalysis, analyze_failures
+from preplay.control._audit import AuditLog
+from preplay.control._controller import Controller
+from preplay.control._retrain import RetrainResult, decisions_turns, replace_critic, retrain
+from preplay.critics import (
+    ActionEncoder,
+    CriticConfig,
+    CriticMetrics,
+    DecisionState,
+    decisions_from_turns,
+    evaluate_critic,
+    load_critic,
+    save_critic,
+    saved_encoder,
+    split_groups,
+    train_critic,
+)
+from preplay.environments.code_repair import Grader, Session, generator, split_tasks
+from preplay.errors import PreplayError
+from preplay.logs import load_turns
+from preplay.rewards import dangerous_calls
+from preplay.seeding import numpy_rng
+
+HELD_OUT = 0.25
+
+
+def train_from_dataset(
+    dataset: str, output: str | Path, config: CriticConfig, *, seed: int, horizon: int | None = None
+) -> CriticMetrics:
+    """Train on three quarters of a dataset's tasks, measure on the rest, write the critic."""
+    turns = load_turns(dataset)
+    encoder = ActionEncoder(horizon=horizon or int(np.max(turns["turn"].to_numpy())) + 1)
+    train, held = split_groups(
+        decisions_from_turns(turns, encoder), HELD_OUT, numpy_rng(seed, "held-out tasks")
+    )
+    critic = train_critic(config, train, seed=seed, feature_names=encoder.feature_names)
+    metrics = evaluate_critic(critic, held)
+    inputs = {"dataset": open_artifact(dataset, "dataset").manifest.content_hash}
+    save_critic(
+        critic, output, encoder=encoder, inputs=inputs, metrics=asdict(metrics) | {"split_seed": seed}
+    )
+    return metrics
+
+
+def evaluate_on_dataset(critic: str, dataset: str) -> CriticMetrics:
+    """Measure a critic on all decisions of a dataset (of tasks it has not seen)."""
+    data = decisions_from_turns(load_turns(dataset), saved_encoder(critic))
+    return evaluate_critic(load_critic(critic), data)
+
+
+def simulate_code_repair(
+    critic: str, *, sessions: int, seed: int, source: str = "middling", audit: str | None = None
+) -> dict[str, float]:
+    """Play code-repair with and without a critic on the tasks held out by ``seed``; choices are executed."""
+    _, tasks = split_tasks(seed)
+    grader, agent = Grader(), generator(source)
+    scorer, encoder = load_critic(critic), saved_encoder(critic)
+    solved: dict[str, list[bool]] = defaultdict(list)
+    dangerous: dict[str, int] = {"without": 0, "with": 0}
+    for number in range(sessions):
+        for arm in ("without", "with"):
+            log = AuditLog(audit, session=f"{seed}-{number}") if audit and arm == "with" else None
+            controller = Controller(scorer, encoder, audit=log) if arm == "with" else None
+            task, rng = tasks[number % len(tasks)], numpy_rng(seed, "simulate", number)
+            session = Session(task, agent, grader, rng)
+            done, bad = _play(session, controller)
+            solved[arm].append(done)
+            dangerous[arm] += bad
+    rates = {f"success {arm} critic": float(np.mean(values)) for arm, values in solved.items()}
+    uplift = {"uplift": rates["success with critic"] - rates["success without critic"]}
+    return rates | uplift | {f"dangerous actions {arm} critic": float(n) for arm, n in dangerous.items()}
+
+
+def analyze_audit(audit: str, critic: str) -> FailureAnalysis:
+    """Sort an audit log's failures by cause; a candidate is right where it succeeded anywhere in its task."""
+    log = AuditLog(audit)
+    rows = log.read().to_pylist()
+    right = {(row["task"], row["action"]) for row in rows if row["success"]}
+    turns = decisions_turns(log)
+    if not turns.num_rows:
+        raise PreplayError("the audit log has no decision with a known outcome.", where=audit)
+    data = decisions_from_turns(turns, saved_encoder(critic))
+    known = _candidates_of(turns)
+    labels = np.array([(task, code) in right for task, code in known])
+    return analyze_failures(data, load_critic(critic).score(data.pools).mean, labels)
+
+
+def retrain_from_audit(
+    critic: str, dataset: str, audit: str, output: str | Path, *, seed: int
+) -> RetrainResult:
+    """Train on the old dataset and the audit log; ``output`` is written only if the new critic is no worse.
+
+    The old held-out tasks are those that :func:`train_from_dataset` kept aside.
+    """
+    encoder, current = saved_encoder(critic), load_critic(critic)
+    metrics = open_artifact(critic, "critic").manifest.metrics
+    split = numpy_rng(int(metrics.get("split_seed", seed)), "held-out tasks")
+    old, held = split_groups(decisions_from_turns(load_turns(dataset), encoder), HELD_OUT, split)
+    turns = decisions_turns(AuditLog(audit))
+    if not turns.num_rows:
+        raise PreplayError("the audit log has no decision with a known outcome.", where=audit)
+    chosen, result = retrain(current, old, decisions_from_turns(turns, encoder), held, seed=seed)
+    replace_critic(output, chosen, result, encoder=encoder)
+    return result
+
+
+def _play(session: Session, controller: Controller | None) -> tuple[bool, int]:
+    dangerous = 0
+    while True:
+        codes = [candidate.code for candidate in session.pool]
+        state = DecisionState(session.task.prompt, session.observation, session.turn)
+        decision = controller.decide(state, codes) if controller else None
+        action = codes[0] if decision is None else decision.action
+        if action is None:
+            return False, dangerous
+        dangerous += bool(dangerous_calls(action))
+        result = session.step(action)
+        if controller and decision:
+            controller.record(decision, reward=result.reward, success=result.solved)
+        if result.terminated or result.truncated:
+            return result.solved, dangerous
+
+
+def _candidates_of(turns: pa.Table) -> list[tuple[str, str]]:
+    """(task, candidate) of every candidate, in the order of the decisions."""
+    ordered = turns.sort_by([("session_id", "ascending"), ("turn", "ascending")])
+    rows = ordered.select(["task", "extras", "action"]).to_pylist()
+    out = []
+    for row in rows:
+        pool = json.loads(row["extras"])["candidates"]
+        out += [(row["task"], code) for code in (pool if row["action"] in pool else [*pool, row["action"]])]
+    return out
