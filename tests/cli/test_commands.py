@@ -63,6 +63,21 @@ def test_truth_prints_every_policy():
     assert "random" in output
 
 
+def test_formats_are_listed_with_examples():
+    output = preplay("formats")
+    for name in ("turns", "openai", "tau-bench", "intercode", "swe-agent"):
+        assert name in output
+
+
+def test_inspect_writes_a_page(tmp_path):
+    write_jsonl(tmp_path / "log.jsonl", 4)
+    output = preplay("inspect", tmp_path / "log.jsonl", "--html", tmp_path / "card.html")
+    page = (tmp_path / "card.html").read_text()
+    assert "put aside" in output
+    assert page.startswith("<!DOCTYPE html>")
+    assert "sessions" in page
+
+
 @pytest.fixture(scope="module")
 def own_logs(ray2, tmp_path_factory):
     """Logs of one's own, ingested, embedded and trained on."""

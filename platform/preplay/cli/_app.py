@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from preplay.cli import _backtest, _demo, _evaluate, _logs, _models
+from preplay.cli import _backtest, _control, _demo, _evaluate, _logs, _models
 from preplay.cli._console import errors
 from preplay.errors import PreplayError
 
@@ -17,7 +17,7 @@ app = typer.Typer(
     "Logs of the old agent go in; out comes how well a **new** policy would do, with an interval and a verdict.\n\n"
     "Start with `preplay demo`. With your own logs: `ingest`, `embed`, `train`, then `compare`.",
 )
-for module in (_demo, _logs, _models, _evaluate, _backtest):
+for module in (_demo, _logs, _models, _evaluate, _backtest, _control):
     module.add_to(app)
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from preplay.artifacts import atomic_write
 from preplay.cli._console import console
 
 
@@ -12,6 +14,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command(rich_help_panel="Logs")(ingest)
     app.command(rich_help_panel="Logs")(inspect)
+    app.command(rich_help_panel="Logs")(formats)
 
 
 def ingest(
@@ -40,6 +43,7 @@ def ingest(
 def inspect(
     paths: Annotated[list[str], typer.Argument(help="A dataset, or log files.")],
     format: Annotated[str, typer.Option(help="Name of the format, or `auto`.")] = "auto",
+    html: Annotated[Path | None, typer.Option(help="Also write the card as an HTML page here.")] = None,
 ) -> None:
     """Print a data card: sessions, policies, lengths, rewards, propensities, duplicates, warnings.
 
@@ -63,4 +67,21 @@ def inspect(
             console.print(f"put aside: {bad.source}, field {bad.field!r}: {bad.reason}", markup=False)
     if warning := language_warning(card.language, EncoderConfig()):
         card = card.model_copy(update={"warnings": [*card.warnings, warning]})
-    console.print(render_card(card))
+    recorder = Console(record=True, width=110) if html else console
+    recorder.print(render_card(card))
+    if html:
+        atomic_write(html, recorder.export_html().encode())
+
+
+def formats() -> None:
+    """List the log formats that are read, with an example of each.
+
+    Example: `preplay formats`
+    """
+    from rich.text import Text
+
+    from preplay.logs import readers
+
+    for reader in readers().values():
+        console.print(Text(reader.name, style="bold"), Text(f"  {reader.description}"), sep="")
+        console.print(Text(f"    {reader.example}", style="dim"))
