@@ -1,6 +1,7 @@
 """Guards of the layout: source roots stay plain folders, imports go one way along the data flow."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,9 @@ def test_imports_go_one_way(file):
 def test_no_empty_package():
     empty = [f for f in package_files() if f.name == "__init__.py" and not f.read_text().strip()]
     assert empty == []
+
+
+def test_constraints_pin_every_package_by_name():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!-]+", line)] == []
+    assert "torch==2.13.0" in lines
