@@ -46,7 +46,7 @@ def risks_of(action: str) -> tuple[tuple[str, str], ...]:
 
 def judge(action: str, rules: tuple[Rule, ...]) -> tuple[Verdict, str]:
     """The strictest verdict of the rules on an action, and why."""
-    verdicts = {rule.risk: rule.verdict for rule in rules}
+    verdicts: dict[str, Verdict] = {rule.risk: rule.verdict for rule in rules}
     order: tuple[Verdict, ...] = ("block", "review", "allow")
     results: list[tuple[Verdict, str]] = [
         (verdicts.get(risk, "allow"), f"{risk}: {what}") for risk, what in risks_of(action)

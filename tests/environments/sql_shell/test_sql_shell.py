@@ -76,7 +76,7 @@ def test_a_dump_becomes_databases(shell):
 
 
 def test_texts_compare_without_case_as_in_mysql(shell):
-    assert len(shell.execute("zoo", 'SELECT 1 FROM animal WHERE keeper = "ANN"').rows) == 2
+    assert len(shell.execute("zoo", 'SELECT 1 FROM animal WHERE keeper = "ANN "').rows) == 2
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,16 @@ def test_endless_queries_are_stopped(folder):
     assert "interrupted" in str(shell.execute("zoo", endless).error)
 
 
-def test_solved_means_the_same_rows_in_the_same_order(shell):
+def test_solved_means_the_same_rows_in_the_order_asked_for(shell):
     question = shell.questions[0]
     assert shell.solves(question, "select name from animal where keeper like 'ann' order by animal_id")
-    assert not shell.solves(question, "SELECT Name FROM animal WHERE Keeper = 'Ann' ORDER BY Animal_ID DESC")
+    assert shell.solves(question, "SELECT Name FROM animal WHERE Keeper = 'Ann' ORDER BY Animal_ID DESC")
     assert not shell.solves(question, "SELECT Name, 1 FROM animal WHERE Keeper = 'Ann'")
-    assert same_rows([(1,), (2,), (1,)], [(1.0,), (2.0000001,)])
-    assert not same_rows([], [(1,)])
+    assert same_rows([(1,), (2,)], [(1.0,), (2.0000001,)], ordered=True)
+    assert not same_rows([(2,), (1,)], [(1,), (2,)], ordered=True)
+    assert same_rows([(2,), (1,)], [(1,), (2,)], ordered=False)
+    assert not same_rows([(1,), (1,)], [(1,)], ordered=False)
+    assert not same_rows([], [(1,)], ordered=False)
 
 
 def test_a_missing_dump_is_named(tmp_path):
@@ -219,4 +222,4 @@ def test_logged_rewards_are_reproduced_on_sqlite():
         if action.lower().startswith("select")
     ]
     assert len(agree) > 800
-    assert sum(agree) / len(agree) > 0.975
+    assert sum(agree) / len(agree) > 0.985

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 _PIECES = re.compile(
     r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|--[^\n]*|[^'\"`-]+|[-'\"`]", re.S
 )
+COLLATION = "MYSQL"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 _SHOW_TABLES = re.compile(r"show\s+(full\s+)?tables\b.*", re.I | re.S)
 _DESCRIBE = re.compile(
@@ -51,7 +52,8 @@ def _plain(piece: str, databases: tuple[str, ...]) -> str:
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
-    """MySQL's functions that occur in the logs and that sqlite3 lacks."""
+    """MySQL's default collation, and its functions that occur in the logs and that sqlite3 lacks."""
+    connection.create_collation(COLLATION, _collate)
     connection.create_function("concat", -1, lambda *a: None if None in a else "".join(map(_text, a)))
     connection.create_function("if", 3, lambda condition, yes, no: yes if condition else no)
     connection.create_function("year", 1, lambda date: _part(date, 0))
@@ -64,6 +66,12 @@ def add_functions(connection: sqlite3.Connection) -> None:
     connection.create_function(
         "regexp", 2, lambda pattern, text: text is not None and bool(re.search(pattern, _text(text), re.I))
     )
+
+
+def _collate(a: str, b: str) -> int:
+    """Texts compare without case and without blanks at their ends."""
+    left, right = a.rstrip(" ").lower(), b.rstrip(" ").lower()
+    return (left > right) - (left < right)
 
 
 def _text(value: object) -> str:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from preplay.environments.sql_shell._dialect import add_functions
+from preplay.environments.sql_shell._dialect import COLLATION, add_functions
 from preplay.errors import PreplayError
 
 _DATABASE = re.compile(r"^CREATE DATABASE\s+IF NOT EXISTS\s+`(\w+)`", re.M)
@@ -50,7 +50,7 @@ def _create(statement: str) -> str:
     body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
     body = re.sub(r"\s+(?:CHARACTER SET|COLLATE)\s+\w+", "", body)
     body = re.sub(r"\s+AUTO_INCREMENT|\s+unsigned|\s+COMMENT '[^']*'", "", body)
-    body = _TEXT_COLUMN.sub(r"\1 COLLATE NOCASE", _KEYS.sub("", body))
+    body = _TEXT_COLUMN.sub(rf"\1 COLLATE {COLLATION}", _KEYS.sub("", body))
     body = re.sub(r"(`\w+`)\(\d+\)", r"\1", body)
     return re.sub(r",(\s*,)*\s*\)$", "\n)", body)
 

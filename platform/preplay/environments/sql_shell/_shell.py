@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,9 +60,11 @@ class SqlShell:
         return self._known[key]
 
     def solves(self, question: Question, sql: str) -> bool:
-        """Whether a query earns reward 1: the rows of the right query (as a set), in its order."""
+        """Whether a query earns reward 1: the rows of the right query, in its order where it asks for one."""
         gold, own = self.execute(question.database, question.gold), self.execute(question.database, sql)
-        return gold.error is None and own.error is None and same_rows(own.rows, gold.rows)
+        if gold.error is not None or own.error is not None:
+            return False
+        return same_rows(own.rows, gold.rows, ordered="order by" in question.gold.lower())
 
     def playable(self, question: Question) -> bool:
         """Whether the right query runs here."""
@@ -94,9 +97,10 @@ class SqlShell:
             connection.set_progress_handler(None, 0)
 
 
-def same_rows(own: Sequence[tuple[Any, ...]], gold: Sequence[tuple[Any, ...]]) -> bool:
-    """Equal sets of rows in the same order of their first appearance; numbers are compared to 6 digits."""
-    return list(dict.fromkeys(map(_key, own))) == list(dict.fromkeys(map(_key, gold)))
+def same_rows(own: Sequence[tuple[Any, ...]], gold: Sequence[tuple[Any, ...]], *, ordered: bool) -> bool:
+    """Equal rows as often as each occurs, in the same order where it matters; numbers are compared to 6 digits."""
+    mine, right = list(map(_key, own)), list(map(_key, gold))
+    return mine == right if ordered else Counter(mine) == Counter(right)
 
 
 def _key(row: tuple[Any, ...]) -> tuple[Any, ...]:
