@@ -4,7 +4,6 @@ Legend: B sessions of the block, A of them still running, R turns of history the
 Text ids below ``offset`` are the initial states' bank, the others ``model.texts``; action ids are the encoder's.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,8 +52,8 @@ def rollout_block(
         turns.append(sessions.step())
     columns = {name: np.concatenate([turn[name] for turn in turns]) for name in turns[0]}
     texts = {
-        "observation": _dictionary(columns.pop("observation"), sessions.observation_text),
-        "action": _dictionary(columns.pop("action"), encoder.texts.__getitem__),
+        "observation": _encoded(sessions.observation_texts[columns.pop("observation")]),
+        "action": _encoded(np.array(encoder.texts, object)[columns.pop("action")]),
     }
     return pa.table({name: (columns | texts)[name] for name in IMAGINED_SCHEMA.names}, schema=IMAGINED_SCHEMA)
 
@@ -83,7 +82,7 @@ class _Sessions:
         self._survival = np.ones(len(block))
         self._state = _start(model, first)
         self._offset = len(initial.bank.texts)
-        self._observation_texts = np.array([*initial.bank.texts, *model.texts], object)
+        self.observation_texts = np.array([*initial.bank.texts, *model.texts], object)
         self._task_texts = np.array([*initial.bank.texts, None], object)  # the last entry answers for -1
         self._action_texts = np.array(encoder.texts, object)
         dead = frozenset(config.dead_ends)
@@ -98,10 +97,6 @@ class _Sessions:
     def running(self) -> bool:
         """Whether any session still runs."""
         return len(self._row) > 0
-
-    def observation_text(self, text_id: int) -> str:
-        """Text of an observation id."""
-        return self._observation_texts[text_id]
 
     def step(self) -> dict[str, np.ndarray]:
         """One turn of all running sessions: its columns. Sessions that are over stop running."""
@@ -139,7 +134,7 @@ class _Sessions:
 
     def _agent_states(self, rows: np.ndarray | slice) -> list[AgentState]:
         """What the policy sees of these sessions. Texts are gathered as arrays: a loop would cost more than it."""
-        observation = self._observation_texts[self._observation[rows]].tolist()
+        observation = self.observation_texts[self._observation[rows]].tolist()
         task = self._task_texts[self._task[rows]].tolist()
         turn = self._turn[rows].tolist()
         return list(map(AgentState, observation, task, self._history_texts(self._history[rows]), turn))
@@ -151,7 +146,7 @@ class _Sessions:
         if len(self._action_texts) != len(self._encoder.texts):
             self._action_texts = np.array(self._encoder.texts, object)
         columns = [
-            zip(self._observation_texts[o].tolist(), self._action_texts[a].tolist(), strict=True)
+            zip(self.observation_texts[o].tolist(), self._action_texts[a].tolist(), strict=True)
             for o, a in history.transpose(1, 2, 0)
         ]
         missing = (history[:, :, 0] < 0).sum(1)  # always at the front
@@ -241,17 +236,14 @@ def _start(model: WorldModel, first: InitialStates) -> WorldState:
 
 
 def _distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First row of each distinct key ([A] or [A, K]) in order of appearance, and per row which key it has."""
-    axis = 0 if keys.ndim == 2 else None
-    _, first, inverse = np.unique(keys, axis=axis, return_index=True, return_inverse=True)
+    """First row of each distinct key [A, K] in order of appearance, and per row which key it has."""
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return first[order], rank[inverse.reshape(-1)]
 
 
-def _dictionary(ids: np.ndarray, text: Callable[[int], str]) -> pa.DictionaryArray:
-    """Texts by id, the dictionary in order of appearance: ids differ between actors, the file must not."""
-    first, codes = _distinct(ids)
-    texts = [text(i) for i in ids[first].tolist()]
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))
+def _encoded(texts: np.ndarray) -> pa.DictionaryArray:
+    """The dictionary in order of appearance: ids differ between actors, the file must not."""
+    return pa.array(texts, pa.string()).dictionary_encode()
