@@ -124,12 +124,23 @@ def test_rank_correlation_has_an_interval():
 
 
 def test_limits_leave_room_for_one_more_like_them():
-    seen = [Support(unsupported=u, first_actions=0.7, outcomes=0.1) for u in (0.02, 0.04, 0.06)]
+    seen = [
+        Support(unsupported=u, first_actions=0.7, outcomes=0.1) for u in (0.02, 0.03, 0.04, 0.03, 0.02, 0.04)
+    ]
     limits = calibrate_limits(seen)
-    assert limits["unsupported"] == pytest.approx(0.06 + 0.02)
-    assert Support(unsupported=0.07, first_actions=0.7, outcomes=0.1).refusal(limits) is None
+    # logits -3.892, -3.476, -3.178 (twice each): mean -3.515, spread .321; t(.99, 5) = 3.365, sqrt(7 / 6) = 1.080
+    assert limits["unsupported"] == pytest.approx(1 / (1 + np.exp(3.515 - 3.365 * 1.080 * 0.321)), abs=0.002)
+    assert limits["first_actions"] == pytest.approx(0.7)
+    assert (
+        Support(unsupported=0.07, first_actions=0.7, outcomes=0.1).refusal(limits | {"outcomes": 0.2}) is None
+    )
     refusal = Support(unsupported=0.5, first_actions=0.7, outcomes=0.1).refusal(limits)
-    assert refusal == "50% of what it does is done by no logged policy (logged policies: at most 8%)."
+    assert refusal == "50% of what it does is done by no logged policy (limit 9%)."
+
+
+def test_limits_are_never_looser_than_those_without_policies():
+    seen = [Support(unsupported=u, first_actions=0.99, outcomes=0.5) for u in (0.0, 1.0, 0.5)]
+    assert calibrate_limits(seen) == calibrate_limits([])
 
 
 def _leaky(steps: int, policy: str, task: str, solved: bool) -> dict:

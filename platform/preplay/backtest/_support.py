@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from pydantic import BaseModel
+from scipy.special import expit, logit
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -12,8 +14,11 @@ from preplay.backtest._predict import View
 FEW = 5
 """Turns of other policies below which a cell counts as unsupported."""
 _SKILL = 0.01
+_FEW_POLICIES = 3
+_LEVEL, _LEAST = 0.99, 0.01
+_MOST = {"unsupported": 0.35, "first_actions": 0.9, "outcomes": 0.35}
 _SENTENCES = {
-    "unsupported": "{value:.0%} of what it does is done by no logged policy (logged policies: at most {limit:.0%}).",
+    "unsupported": "{value:.0%} of what it does is done by no logged policy (limit {limit:.0%}).",
     "first_actions": "Its first actions are unlike the logged policies' (AUC {value:.2f}, limit {limit:.2f}).",
     "outcomes": "What its actions bring is not what they bring others ({value:.0%} differ, limit {limit:.0%}).",
 }
@@ -106,11 +111,17 @@ def _outcome_gap(view: View, mine: np.ndarray, others: np.ndarray) -> float:
 
 
 def calibrate_limits(seen: list[Support]) -> dict[str, float]:
-    """Limits that the given logged policies keep, with room for one more like them (largest + one spread)."""
-    if len(seen) < 3:
-        return {"unsupported": 0.35, "first_actions": 0.9, "outcomes": 0.35}
+    """Limits that one more policy like the given ones passes with a chance of 1 in 100 per measure.
+
+    A prediction bound (Student's t on the logit scale) from the logged policies; never above ``_MOST``, the limits
+    that hold without them.
+    """
+    if len(seen) < _FEW_POLICIES:
+        return dict(_MOST)
     limits = {}
-    for name in _SENTENCES:
-        values = np.array([getattr(s, name) for s in seen])
-        limits[name] = float(min(0.99, max(values.max(), np.median(values)) + values.std(ddof=1)))
+    for name, most in _MOST.items():
+        values = logit(np.clip([getattr(s, name) for s in seen], _LEAST, 1 - _LEAST))
+        spread = values.std(ddof=1) * np.sqrt(1 + 1 / len(values))
+        bound = expit(values.mean() + student.ppf(_LEVEL, len(values) - 1) * spread)
+        limits[name] = float(min(most, bound))
     return limits
