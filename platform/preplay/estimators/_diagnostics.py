@@ -20,7 +20,7 @@ def pareto_k(log_weights: np.ndarray) -> float:
 
     Generalised Pareto fit of Zhang & Stephens 2009 to the largest min(n/5, 3·√n) weights, as in PSIS
     (Vehtari et al. 2024), with its prior that pulls small tails towards 0.5. −inf when the tail has no
-    spread, NaN for fewer than 25 weights.
+    spread, NaN for fewer than 25 weights or fewer than 10 distinct ones in the tail.
     """
     finite = np.sort(log_weights[np.isfinite(log_weights)])
     n = len(log_weights)
@@ -34,6 +34,8 @@ def pareto_k(log_weights: np.ndarray) -> float:
     excess = excess[excess > 0]
     if len(excess) < 5:  # ties below a few large weights: heavy when one of them outweighs the rest
         return float("inf") if excess[-1] > 0.5 * scaled.sum() else float("nan")
+    if len(np.unique(np.round(finite[-tail:], 9))) < 10:  # a few distinct weights: no smooth tail to fit
+        return float("nan")
     return _generalised_pareto_shape(excess)
 
 
