@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks._control_arms import Result, abstaining, summarize, train_arms
+from benchmarks._control_audit import hacking_audit
 from preplay.control import Controller, ControllerConfig
 from preplay.critics import (
     DENSE,
@@ -35,7 +36,7 @@ from preplay.environments.code_repair import (
     log_sessions,
     split_tasks,
 )
-from preplay.rewards import ActionOutcome, RewardFunction, code_lines, dangerous_calls
+from preplay.rewards import ActionOutcome, HackingAudit, RewardFunction, code_lines, dangerous_calls
 from preplay.seeding import numpy_rng
 
 REWARD = RewardFunction()
@@ -57,10 +58,16 @@ def code_repair(seeds: int, settings: CodeSettings) -> dict[str, float]:
     """All arms over the seeds."""
     grader = Grader(SandboxConfig(seconds=0.1))
     rows: dict[str, list[Result]] = {}
+    honest: dict[str, list[float]] = {}
     for seed in range(seeds):
-        for arm, result in _one_seed(seed, settings, grader).items():
+        results, audits = _one_seed(seed, settings, grader)
+        for arm, result in results.items():
             rows.setdefault(arm, []).append(result)
-    return summarize(rows, "first candidate", "oracle-K")
+        for arm, audit in audits.items():
+            for hack in audit.hacks:
+                honest.setdefault(f"{arm} | honest above {hack.kind}", []).append(hack.honest_wins)
+    means = {name: float(np.mean(values)) for name, values in honest.items()}
+    return summarize(rows, "first candidate", "oracle-K") | means
 
 
 def judge_by_reward(task: Task, code: str, grade: Grade) -> Judgement:
@@ -71,7 +78,9 @@ def judge_by_reward(task: Task, code: str, grade: Grade) -> Judgement:
     return Judgement(float(breakdown.total[0]), bool(breakdown.terminated[0]))
 
 
-def _one_seed(seed: int, settings: CodeSettings, grader: Grader) -> dict[str, Result]:
+def _one_seed(
+    seed: int, settings: CodeSettings, grader: Grader
+) -> tuple[dict[str, Result], dict[str, HackingAudit]]:
     train, test = split_tasks(seed)
     cut = 3 * len(train) // 4
     config = SessionConfig(specification=settings.specification)
@@ -107,7 +116,8 @@ def _one_seed(seed: int, settings: CodeSettings, grader: Grader) -> dict[str, Re
     }
     results["IQL ensemble, abstains"] = play(arms["IQL ensemble"], guarded=True, threshold=threshold)
     results["oracle-K"] = play(None, guarded=True)
-    return results
+    audited = ("classifier (logistic)", "IQL")
+    return results, {arm: hacking_audit(arms[arm], encoder, test, grader, seed) for arm in audited}
 
 
 def _outcomes(turns: pa.Table, tasks: dict[str, Task], grader: Grader) -> np.ndarray:

@@ -1,11 +1,14 @@
 """Critics against exact solutions, their artifact, and the shared behaviour of all algorithms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from critic_problems import tabular
 
 from preplay.critics import (
+    ChunkBank,
     CriticConfig,
     evaluate_critic,
     load_critic,
@@ -163,3 +166,25 @@ def test_training_leaves_the_global_random_state_alone():
     before = torch.random.get_rng_state()
     train_critic(FAST.model_copy(update={"steps": 2}), chain(3), seed=0)
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_what_only_the_parts_of_an_action_say_is_learned(tmp_path):
+    """Structure is equal everywhere; the right action has its mark in one of its parts; the third does not exist."""
+    rng = np.random.default_rng(0)
+    data = tabular([(0, i % 2, float(i % 2 == 0), -1, True) for i in range(120)], states=1, actions=2)
+    parts = rng.normal(size=(240, 3, 4)).astype(np.float32) * 0.1
+    parts[np.arange(0, 240, 2), rng.integers(0, 2, 120), 0] = 1.0
+    exists = np.ones((240, 3), bool)
+    exists[:, 2] = False
+    parts[~exists] = 9.0  # must not be looked at
+    pools = replace(
+        data.pools,
+        features=np.zeros((240, 2), np.float32),
+        chunks=ChunkBank(parts, exists),
+        state_embedding=np.zeros((120, 4), np.float32),
+    )
+    critic = train_critic(FAST.model_copy(update={"steps": 200}), replace(data, pools=pools), seed=0)
+    scores = critic.score(pools).mean.reshape(120, 2)
+    assert (scores[:, 0] > scores[:, 1]).mean() > 0.95
+    save_critic(critic, tmp_path / "c")
+    np.testing.assert_array_equal(load_critic(tmp_path / "c").score(pools).mean.reshape(120, 2), scores)
