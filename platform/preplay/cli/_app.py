@@ -27,5 +27,5 @@ def main() -> None:
         app()
     except PreplayError as error:
         errors.print("[bold red]error:[/]", end=" ")
-        errors.print(str(error), markup=False, highlight=False)
+        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
