@@ -81,6 +81,14 @@ def test_declared_horizon(key_turns):
     assert "turn budget is 9, but the logs show at most 4" in long.reason
 
 
+def test_an_undeclared_shorter_budget_is_refused(key_turns):
+    mine = np.array(key_turns["policy"].to_pylist()) == "p70"
+    short = key_turns.filter(pa.array(~mine | (key_turns["turn"].to_numpy() < 2)))
+    found = estimate_policy(short, "p70", QUICK, environment_key="room")
+    assert found.verdict == "not identified"
+    assert found.reason == "Its longest session has 2 turns, the logs' 4: declare its turn budget (horizon)."
+
+
 def test_labelled_sessions_narrow_the_interval(key_turns):
     without = estimate_policy(key_turns, "p50", QUICK, environment_key="room")
     with_some = estimate_policy(key_turns, "p50", QUICK, environment_key="room", labelled=(40, 50))

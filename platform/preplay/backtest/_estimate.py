@@ -39,8 +39,6 @@ def estimate_policy(
     """
     config = config or BacktestConfig()
     mine = _rows_of(turns, policy)
-    others = turns["turn"].to_numpy()[~mine]
-    logged_turns = int(others.max(initial=0)) + 1
     problem = make_problem(
         _without_outcomes(turns, mine),
         folds=config.folds,
@@ -60,8 +58,7 @@ def estimate_policy(
     inner = nested_predictions(problem, features, names, config, target)[target]
     support = {j: measure_support(View(features, problem.allies(j)), j) for j in policies}
     found = judge(problem, target, outer, inner, support, config.level, labelled=False)
-    if config.horizon and config.horizon > logged_turns:
-        reason = f"Its turn budget is {config.horizon}, but the logs show at most {logged_turns} turns."
+    if reason := _wrong_budget(turns["turn"].to_numpy(), mine, config.horizon):
         found = found.model_copy(update={"verdict": "not identified", "reason": reason})
     return _with_labels(found, labelled, config.level)
 
@@ -75,6 +72,16 @@ def _rows_of(turns: pa.Table, policy: str) -> np.ndarray:
             f"the logs hold no policy {policy!r}.", fix=f"Logged: {', '.join(sorted(set(names)))}."
         )
     return mine
+
+
+def _wrong_budget(turn: np.ndarray, mine: np.ndarray, horizon: int | None) -> str | None:
+    """Why the turn budgets cannot be compared: a value under one budget is no value under another."""
+    logged, own = (int(turn[rows].max(initial=0)) + 1 for rows in (~mine, mine))
+    if horizon is None and own < logged:
+        return f"Its longest session has {own} turns, the logs' {logged}: declare its turn budget (horizon)."
+    if horizon is not None and horizon > logged:
+        return f"Its turn budget is {horizon}, but the logs show at most {logged} turns."
+    return None
 
 
 def _without_outcomes(turns: pa.Table, mine: np.ndarray) -> pa.Table:
