@@ -38,7 +38,7 @@ def test_truth_stands_beside_every_estimate(demo):
         "fqe.wdr/1",
     }
     assert names <= {e.estimator for e in report.policies[0].estimates}
-    assert {"headline", "model.dm/1"} <= {r.estimator for r in report.ranking}
+    assert {"mean/1", "model.dm/1"} <= {r.estimator for r in report.ranking}
     assert (folder / "a" / "report" / "report.html").stat().st_size > 20_000
 
 
