@@ -5,19 +5,27 @@ from rich.table import Table
 from preplay.estimators import Estimate
 from preplay.report import EvaluationReport
 
+MOST_COLUMNS = 4
+MAIN = ("model.dm", "model.wdr", "model.blend", "fqe.dm")
+"""The estimators shown where there are too many for a terminal; the report has all of them."""
+
 
 def estimates_table(report: EvaluationReport) -> Table:
     """One row per policy, one column per estimator; numbers as the formulas gave them."""
-    table = Table(title="All estimators, before any verdict")
+    names = [estimate.estimator for estimate in report.policies[0].estimates]
+    if len(names) > MOST_COLUMNS:
+        names = [name for name in names if name.rsplit("/", 1)[0] in MAIN]
+    table = Table(title="Estimators side by side, before any verdict")
     table.add_column("policy")
     known = any(policy.truth for policy in report.policies)
     if known:
         table.add_column("truth", justify="right")
-    for estimate in report.policies[0].estimates:
-        table.add_column(estimate.estimator.rsplit("/", 1)[0], justify="right")
+    for name in names:
+        table.add_column(name.rsplit("/", 1)[0], justify="right")
     for policy in report.policies:
         truth = [f"{policy.truth.value:+.2f}" if policy.truth else "-"] if known else []
-        table.add_row(policy.name, *truth, *map(_number, policy.estimates))
+        shown = [_number(e) for e in policy.estimates if e.estimator in names]
+        table.add_row(policy.name, *truth, *shown)
     return table
 
 
