@@ -16,13 +16,23 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks._common import bench_main
-from preplay.backtest import BacktestConfig, BacktestReport, backtest, estimate_policy
+from preplay.backtest import (
+    BacktestConfig,
+    BacktestReport,
+    Features,
+    View,
+    backtest,
+    estimate_policy,
+    make_problem,
+    predict,
+    score,
+)
 from preplay.logs import read_logs
 
 ROOT = Path(os.environ.get("PREPLAY_SHARED_DATA", Path(__file__).parent.parent / "../shared/data"))
 FOLDERS = {"sql": "intercode-sql", "mint": "mint-alfworld", "tau": "tau-bench-harness-variants"}
 ONE_TURN = "gpt-4-1-turns"
-DEBUG_SESSIONS = 120
+DEBUG_SESSIONS, DEBUG_POLICIES = 120, 8
 GOALS = {
     "sql pooled": "<= 4",
     "sql worst": "<= 12",
@@ -50,21 +60,16 @@ def run(preset: str) -> dict[str, float]:
         turns = read_logs([str(ROOT / folder)]).turns
         if preset == "debug":
             turns = _some(turns)
-        embedding = _embed(turns) if preset == "full" and short != "tau" else None
-        metrics |= _backtest(short, turns, embedding, config)
+        metrics |= _backtest(short, turns, config)
+        if preset == "full" and short != "tau":
+            _embedding_only(short, turns, config)
         if short == "sql":
             metrics |= _one_turn(turns, config)
     return metrics
 
 
-def _backtest(
-    short: str, turns: pa.Table, embedding: np.ndarray | None, config: BacktestConfig
-) -> dict[str, float]:
-    names = turns["policy"].to_pylist()
-    keep = np.array([name != ONE_TURN for name in names])
-    report = backtest(
-        turns.filter(pa.array(keep)), config, embedding=None if embedding is None else embedding[keep]
-    )
+def _backtest(short: str, turns: pa.Table, config: BacktestConfig) -> dict[str, float]:
+    report = backtest(_ten_turns(turns), config)
     _show(short, report)
     chosen = report.chosen
     assert chosen is not None
@@ -77,6 +82,24 @@ def _backtest(
         "CPU s": report.seconds,
     }
     return {f"{short} {name}": float(value) for name, value in known.items()}
+
+
+def _ten_turns(turns: pa.Table) -> pa.Table:
+    return turns.filter(pa.array([name != ONE_TURN for name in turns["policy"].to_pylist()]))
+
+
+def _embedding_only(short: str, turns: pa.Table, config: BacktestConfig) -> None:
+    """Sentence embeddings of the actions instead of structure; not among the candidates of the choice."""
+    turns = _ten_turns(turns)
+    problem = make_problem(turns, folds=config.folds, seed=config.seed)
+    features = Features(problem, _embed(turns))
+    for name in ("embedding/logistic", "embedding/boosting"):
+        found = {}
+        for j in range(len(problem.turns.policies)):
+            found |= predict(name, View(features, problem.allies(j)), [j], config, folds=config.folds)
+        s = score(problem, name, found, 0.0)
+        errors = f"pooled {s.pooled:.1f}, worst {s.worst:.1f}, fold {s.fold:.1f}"
+        print(f"{short} {name}: {errors}, Spearman {s.spearman:.2f}")
 
 
 def _one_turn(turns: pa.Table, config: BacktestConfig) -> dict[str, float]:
@@ -93,16 +116,16 @@ def _one_turn(turns: pa.Table, config: BacktestConfig) -> dict[str, float]:
 
 
 def _some(turns: pa.Table) -> pa.Table:
-    """The sessions of some tasks, the same for every policy."""
-    tasks = [
-        task or first
-        for task, first in zip(turns["task"].to_pylist(), turns["observation"].to_pylist(), strict=True)
-    ]
-    starts = turns["turn"].to_numpy() == 0
-    distinct = list(dict.fromkeys(t for t, s in zip(tasks, starts.tolist(), strict=True) if s))
-    kept = set(distinct[:: max(1, len(distinct) // DEBUG_SESSIONS)])
-    session = np.cumsum(starts) - 1
-    chosen = np.array([t in kept for t, s in zip(tasks, starts.tolist(), strict=True) if s])
+    """The sessions of some tasks, the same for every policy, and of some policies."""
+    texts = zip(turns["task"].to_pylist(), turns["observation"].to_pylist(), strict=True)
+    tasks = [task or first for task, first in texts]
+    policies = turns["policy"].to_pylist()
+    starts = np.flatnonzero(turns["turn"].to_numpy() == 0)
+    distinct = list(dict.fromkeys(tasks[i] for i in starts))
+    kept_tasks = set(distinct[:: max(1, len(distinct) // DEBUG_SESSIONS)])
+    kept_policies = set(list(dict.fromkeys(policies))[:DEBUG_POLICIES])
+    session = np.cumsum(turns["turn"].to_numpy() == 0) - 1
+    chosen = np.array([tasks[i] in kept_tasks and policies[i] in kept_policies for i in starts])
     return turns.filter(pa.array(chosen[session]))
 
 

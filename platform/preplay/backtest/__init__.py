@@ -12,6 +12,7 @@ from preplay.backtest._problem import Problem, make_problem
 from preplay.backtest._rates import Learner, make_learner
 from preplay.backtest._report import BacktestReport, Bounds, Collect, EstimatorScore, PolicyBacktest
 from preplay.backtest._run import NESTED, backtest
+from preplay.backtest._scores import score
 from preplay.backtest._support import Skill, Support, calibrate_limits, measure_support
 from preplay.backtest._value import ended_value, survival_value
 
@@ -51,5 +52,6 @@ __all__ = [
     "make_problem",
     "measure_support",
     "predict",
+    "score",
     "survival_value",
 ]
