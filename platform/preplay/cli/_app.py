@@ -1,6 +1,7 @@
 """The Typer application, and how errors reach the user."""
 
 import sys
+from importlib.metadata import entry_points
 
 import typer
 
@@ -19,6 +20,9 @@ app = typer.Typer(
 )
 for module in (_demo, _logs, _models, _evaluate, _backtest, _control):
     module.add_to(app)
+# `preplay_rllib` and `preplay_serve` import `preplay`, never the reverse: they bring their commands as entry points.
+for command in sorted(entry_points(group="preplay.commands"), key=lambda entry: entry.name):
+    command.load()(app)
 
 
 def main() -> None:
