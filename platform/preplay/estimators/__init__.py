@@ -4,7 +4,14 @@ from preplay.estimators import _estimators, _magic, _marginal  # noqa: F401  (th
 from preplay.estimators._batch import SessionBatch, may_bootstrap
 from preplay.estimators._clustered import clustered_log_ratio
 from preplay.estimators._collect import CollectionStep, collection_plan
-from preplay.estimators._compare import Comparison, compare_policies, holm, simultaneous_intervals
+from preplay.estimators._compare import (
+    Comparison,
+    Resampled,
+    compare_policies,
+    compare_resampled,
+    holm,
+    simultaneous_intervals,
+)
 from preplay.estimators._confidence_sequence import ConfidenceSequence, asymptotic_sequence
 from preplay.estimators._cressie_read import WeightedSums, cressie_read_interval, cressie_read_value
 from preplay.estimators._diagnostics import (
@@ -90,6 +97,7 @@ __all__ = [
     "OnPolicyCheck",
     "PropensityCheck",
     "PropensityModel",
+    "Resampled",
     "ReturnDistribution",
     "SessionBatch",
     "SessionIndex",
@@ -115,6 +123,7 @@ __all__ = [
     "collection_plan",
     "combine_errors",
     "compare_policies",
+    "compare_resampled",
     "cressie_read_interval",
     "cressie_read_value",
     "empirical_likelihood",

@@ -37,6 +37,14 @@ class Comparison:
     simultaneous: Interval
 
 
+@dataclass(frozen=True)
+class Resampled:
+    """An estimate and its bootstrap resamples, float64 [B]."""
+
+    value: float
+    draws: np.ndarray
+
+
 def compare_policies(
     estimator: Estimator,
     batches: Mapping[str, SessionBatch],
@@ -51,10 +59,23 @@ def compare_policies(
     Raises:
         PreplayError: When the batches are not the same sessions.
     """
-    names = list(batches)
     _check_same(batches)
-    values = np.array([estimator.value(estimator.statistics(batches[n])) for n in names])
-    draws = np.stack([estimator.resampled(batches[n], resamples, seed) for n in names])
+    found = {
+        name: Resampled(
+            estimator.value(estimator.statistics(batch)), estimator.resampled(batch, resamples, seed)
+        )
+        for name, batch in batches.items()
+    }
+    return compare_resampled(found, baseline=baseline, level=level)
+
+
+def compare_resampled(
+    policies: Mapping[str, Resampled], *, baseline: str | None = None, level: float = 0.95
+) -> list[Comparison]:
+    """``compare_policies`` for estimates that were resampled elsewhere, from equal seeds on equal sessions."""
+    names = list(policies)
+    values = np.array([policies[n].value for n in names])
+    draws = np.stack([policies[n].draws for n in names])
     pairs = [(i, j) for i in range(len(names)) for j in range(i)]
     if baseline is not None:
         pairs = [(i, names.index(baseline)) for i in range(len(names)) if names[i] != baseline]

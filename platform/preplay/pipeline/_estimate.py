@@ -38,11 +38,24 @@ class PolicyEstimates:
         estimates: Every estimate by its short name: ``wpdis`` (logs alone), ``model.dm``, ``model.wdr``,
             ``model.blend`` (their mean), ``model.magic``, ``fqe.dm``, ``fqe.wdr``.
         batch: The sessions with the policy's ratios, for diagnostics; ratios may be None.
+        corrected: The same with the Q function behind the headline; None without propensities.
+        value_fit: r² of that Q function on the imagined returns it was fitted to.
     """
 
     headline: Estimate
     estimates: dict[str, Estimate]
     batch: SessionBatch
+    corrected: SessionBatch | None = None
+    value_fit: float | None = None
+
+
+@dataclass(frozen=True)
+class _OnModel:
+    """Estimates that rest on the world model; the other fields as in ``PolicyEstimates``."""
+
+    estimates: dict[str, Estimate]
+    corrected: SessionBatch | None = None
+    value_fit: float | None = None
 
 
 def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> PolicyEstimates:
@@ -57,7 +70,8 @@ def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> Pol
     }
     if ratios is not None:
         estimates |= {name: run(name, batch, name) for name in WEIGHTED}
-    estimates |= _model_estimates(context, policy, imagined, batch, run)
+    on_model = _model_estimates(context, policy, imagined, batch, run)
+    estimates |= on_model.estimates
     # Fitting FQE takes half of the time; the headline needs it only where there are no propensities.
     if ratios is None or wanted is None or any(name.startswith("fqe.") for name in wanted):
         estimates |= _fqe_estimates(context, policy, batch, run)
@@ -68,7 +82,7 @@ def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> Pol
     )
     headline = choose_headline(estimates, evidence, context.config.evaluation.level)
     shown = estimates if wanted is None else {name: estimates[name] for name in _known(wanted, estimates)}
-    return PolicyEstimates(headline, shown, batch)
+    return PolicyEstimates(headline, shown, batch, on_model.corrected, on_model.value_fit)
 
 
 Runner = Callable[..., Estimate]
@@ -96,7 +110,7 @@ def _runner(context: Context, policy: Policy) -> Runner:
 
 def _model_estimates(
     context: Context, policy: Policy, imagined: Imagined, batch: SessionBatch, run: Runner
-) -> dict[str, Estimate]:
+) -> _OnModel:
     """The model's direct method, and the doubly robust estimates on its Q."""
     sessions = context.initial_sessions
     first = np.zeros(batch.n_turns)
@@ -109,7 +123,7 @@ def _model_estimates(
         )
     }
     if batch.log_ratio is None:
-        return found
+        return _OnModel(found)
     tasks = context.data.task_id[batch.offsets[sessions]]
     rows = imagined_values(imagined, context.model, context.encoder, tasks)
     value = fit_model_value(rows, seed=context.config.seed)
@@ -126,7 +140,8 @@ def _model_estimates(
     corrected = replace(batch, q=value.q(features.state, features.action), v=value.v(features.state, actions))
     for name in (*CORRECTED, "magic"):
         found[f"model.{name}"] = run(f"model.{name}", corrected, name, evidence=evidence)
-    return found | {"model.blend": _blend(found["model.dm"], found["model.wdr"])}
+    found["model.blend"] = _blend(found["model.dm"], found["model.wdr"])
+    return _OnModel(found, corrected, value.r2)
 
 
 def _blend(direct: Estimate, corrected: Estimate) -> Estimate:

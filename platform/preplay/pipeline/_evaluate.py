@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
@@ -16,10 +17,18 @@ from rich.console import Console
 from preplay.artifacts import open_artifact, read_manifest
 from preplay.environments import truth
 from preplay.errors import PreplayError
-from preplay.estimators import spearman
+from preplay.estimators import Resampled, spearman
 from preplay.logs import load_card
 from preplay.pipeline._config import PreplayConfig
 from preplay.pipeline._context import Context, EvaluationRequest, load_context
+from preplay.pipeline._curves import (
+    differences,
+    logged_returns,
+    propensity_check,
+    resampled_headline,
+    returns_of,
+    weights_of,
+)
 from preplay.pipeline._describe import (
     drift_of,
     logged_drift,
@@ -38,6 +47,14 @@ from preplay.world_model import load_world_model
 _VERSIONS = ("preplay", "ray", "torch", "diffusers", "sentence-transformers", "numpy")
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """A policy's result, and its resamples where its headline is an estimate."""
+
+    result: PolicyResult
+    resampled: Resampled | None
+
+
 def evaluate_policies(
     request: EvaluationRequest, config: PreplayConfig, *, console: Console
 ) -> EvaluationReport:
@@ -51,12 +68,13 @@ def evaluate_policies(
     logged = _logged_policies(context)
     rollouts = _imagine(context, policies | logged)
     results = _estimate_all(context, policies, rollouts, console)
-    return _report(context, results, {policy.name: rollouts[spec] for spec, policy in logged.items()})
+    with console.status("Comparing policies"):
+        return _report(context, results, {policy.name: rollouts[spec] for spec, policy in logged.items()})
 
 
 def _estimate_all(
     context: Context, policies: Mapping[str, Policy], rollouts: Mapping[str, RolloutResult], console: Console
-) -> list[PolicyResult]:
+) -> list[_Judged]:
     """One Ray task per policy; the logs and models are put into the object store once."""
     shared = ray.put(context)
     task = ray.remote(num_cpus=1)(_result)
@@ -116,20 +134,26 @@ def policy_key(spec: str) -> str:
     return f"{spec}@{version('preplay')}"
 
 
-def _result(context: Context, spec: str, policy: Policy, rollouts: RolloutResult) -> PolicyResult:
+def _result(context: Context, spec: str, policy: Policy, rollouts: RolloutResult) -> _Judged:
     """Everything about one policy; runs in a Ray worker."""
     torch.set_num_threads(1)
     imagined = Imagined.of(rollouts, context.gamma)
     found = estimate_policy(context, policy, imagined)
-    return PolicyResult(
+    evaluation, seed = context.config.evaluation, context.config.seed
+    result = PolicyResult(
         name=policy.name,
         headline=found.headline,
         estimates=list(found.estimates.values()),
         truth=_truth(context, spec, policy),
         drift=drift_of(imagined),
         support=support_of(context, imagined, found.batch),
+        weights=weights_of(found.batch, found.corrected),
+        returns=returns_of(found.batch, level=evaluation.level, seed=seed),
+        value_fit=found.value_fit,
         sessions=session_pairs(context, imagined),
     )
+    comparable = found.headline.verdict == "estimate"
+    return _Judged(result, resampled_headline(context, found.corrected) if comparable else None)
 
 
 def _truth(context: Context, spec: str, policy: Policy) -> Truth | None:
@@ -147,9 +171,11 @@ def _truth(context: Context, spec: str, policy: Policy) -> Truth | None:
 
 
 def _report(
-    context: Context, results: list[PolicyResult], on_policy: Mapping[str, RolloutResult]
+    context: Context, judged: list[_Judged], on_policy: Mapping[str, RolloutResult]
 ) -> EvaluationReport:
     request, reward = context.request, context.turns.reward
+    results = [one.result for one in judged]
+    comparable = {one.result.name: one.resampled for one in judged if one.resampled}
     dataset = open_artifact(request.data, "embedded")
     return EvaluationReport(
         title="How good are these policies?",
@@ -161,6 +187,9 @@ def _report(
         reward_range=(float(reward.min()), float(reward.max())),
         policies=results,
         behavior=logged_policies(context, on_policy),
+        differences=differences(comparable, context.config.evaluation.level),
+        logged_returns=logged_returns(context.batch),
+        propensities=propensity_check(context),
         logged_drift=logged_drift(context),
         model=model_quality(context.fidelity),
         ranking=rankings(results),

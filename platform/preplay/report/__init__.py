@@ -1,11 +1,18 @@
 """What an evaluation found, for people: ``result.json``, one self-contained page, a table and a sentence."""
 
+from preplay.report._curves import (
+    CalibrationBin,
+    ClippedValue,
+    Difference,
+    Propensities,
+    ReturnCurve,
+    Weights,
+)
 from preplay.report._files import read_report, write_report
 from preplay.report._html import render_html
 from preplay.report._schema import (
     SCHEMA_VERSION,
     BehaviorPolicy,
-    CalibrationBin,
     DriftCurve,
     EvaluationReport,
     ModelQuality,
@@ -24,15 +31,20 @@ __all__ = [
     "SCHEMA_VERSION",
     "BehaviorPolicy",
     "CalibrationBin",
+    "ClippedValue",
+    "Difference",
     "DriftCurve",
     "EvaluationReport",
     "ModelQuality",
     "PolicyResult",
+    "Propensities",
     "Ranking",
+    "ReturnCurve",
     "SessionPair",
     "Support",
     "Truth",
     "Turn",
+    "Weights",
     "compare_table",
     "json_schema",
     "read_report",

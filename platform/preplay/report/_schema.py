@@ -9,9 +9,11 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
 from preplay.estimators import Estimate, Interval
+from preplay.report._curves import CalibrationBin, Difference, Propensities, ReturnCurve, Weights
 from preplay.report._values import Mapping, Number, Series
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
+"""Version 2 added weights, return curves, propensities, differences and the fit of Q; 1 is still read."""
 
 
 class _Record(BaseModel):
@@ -76,6 +78,11 @@ class PolicyResult(_Record):
     truth: Truth | None = None
     drift: DriftCurve | None = None
     support: Support | None = None
+    weights: Weights | None = None
+    """None where the logs or the policy have no propensities."""
+    returns: ReturnCurve | None = None
+    value_fit: Number = None
+    """Share of the variance of imagined returns that the Q function behind doubly robust estimates explains."""
     sessions: list[SessionPair] = []
     """A few to read; ten thousand would make the page heavy."""
 
@@ -99,14 +106,6 @@ class BehaviorPolicy(_Record):
     predicted: Number = None
     predicted_error: Number = None
     """Standard error of ``predicted``."""
-
-
-class CalibrationBin(_Record):
-    """Turns of similar predicted termination probability."""
-
-    predicted: float
-    observed: float
-    count: int
 
 
 class ModelQuality(_Record):
@@ -142,7 +141,7 @@ class Ranking(_Record):
 class EvaluationReport(_Record):
     """``result.json``."""
 
-    schema_version: Literal["1"] = SCHEMA_VERSION
+    schema_version: Literal["1", "2"] = SCHEMA_VERSION
     title: str
     dataset: str
     created: AwareDatetime
@@ -153,6 +152,10 @@ class EvaluationReport(_Record):
     """Lowest and highest reward of a turn."""
     policies: list[PolicyResult]
     behavior: list[BehaviorPolicy] = []
+    differences: list[Difference] = []
+    """Between every two policies whose headline is an estimate."""
+    logged_returns: ReturnCurve | None = None
+    propensities: Propensities | None = None
     logged_drift: DriftCurve | None = None
     """The same distances for held-out logged sessions: the level to compare with."""
     model: ModelQuality | None = None

@@ -37,7 +37,7 @@ class Denoiser(nn.Module):
         return encoded if drop is None else torch.where(drop[:, None], self.no_condition, encoded)
 
     def forward(self, noisy: Tensor, level: Tensor, encoded: Tensor) -> Tensor:
-        """``level`` float32 [B] in [0, 1]; ``encoded`` from :meth:`encode`."""
+        """``level`` float32 [B], or [1] for all rows, in [0, 1]; ``encoded`` from :meth:`encode`."""
         shared = self.embed_time(_sinusoid(level)) + encoded
         modulation = self.modulation(shared)
         hidden = self.embed_latent(noisy) + encoded

@@ -4,6 +4,7 @@ B rows, W window, F features per turn, L latent size. Latents are standardised b
 """
 
 import math
+from copy import copy
 
 import torch
 from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
@@ -47,7 +48,7 @@ class _Generative(nn.Module):
         return self._sample(self.denoiser.no_condition.expand(rows, -1), noise)
 
     def _velocity(self, noisy: Tensor, level: float, encoded: Tensor) -> Tensor:
-        levels = torch.full((len(noisy),), level, device=noisy.device)
+        levels = torch.full((1,), level, device=noisy.device)  # the same for all rows: embedded once
         velocity = self.denoiser(noisy, levels, encoded)
         if self.config.guidance == 1.0:
             return velocity
@@ -74,15 +75,7 @@ class DiffusionDynamics(_Generative):
             prediction_type="v_prediction",
             clip_sample=False,
         )
-
-    def _corrupt(self, latent: Tensor, noise: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        timestep = (uniform * TRAIN_TIMESTEPS).long().clamp_max(TRAIN_TIMESTEPS - 1)
-        noisy = self._forward_process.add_noise(latent, noise, timestep)  # pyright: ignore[reportArgumentType]
-        velocity = self._forward_process.get_velocity(latent, noise, timestep)  # pyright: ignore[reportArgumentType]
-        return noisy, timestep / TRAIN_TIMESTEPS, velocity
-
-    def _sample(self, encoded: Tensor, noise: Tensor) -> Tensor:
-        solver = DPMSolverMultistepScheduler(
+        self._solver = DPMSolverMultistepScheduler(
             TRAIN_TIMESTEPS,
             beta_schedule="squaredcos_cap_v2",
             prediction_type="v_prediction",
@@ -91,6 +84,15 @@ class DiffusionDynamics(_Generative):
             # "leading" spacing, a default elsewhere, never reaches pure noise and loses the minority mode.
             timestep_spacing="trailing",
         )
+
+    def _corrupt(self, latent: Tensor, noise: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        timestep = (uniform * TRAIN_TIMESTEPS).long().clamp_max(TRAIN_TIMESTEPS - 1)
+        noisy = self._forward_process.add_noise(latent, noise, timestep)  # pyright: ignore[reportArgumentType]
+        velocity = self._forward_process.get_velocity(latent, noise, timestep)  # pyright: ignore[reportArgumentType]
+        return noisy, timestep / TRAIN_TIMESTEPS, velocity
+
+    def _sample(self, encoded: Tensor, noise: Tensor) -> Tensor:
+        solver = copy(self._solver)  # a solver keeps what it saw: one for each sampling, so that threads may share
         solver.set_timesteps(self.config.sampler_steps, device=noise.device)
         sample = noise
         for timestep in solver.timesteps:
