@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from preplay.cli import app
+from preplay.errors import PreplayError
 from preplay.report import read_report
 
 runner = CliRunner()
@@ -21,6 +22,7 @@ COMMANDS = (
     "config",
     "evaluate",
     "compare",
+    "shadow",
     "truth",
     "backtest",
 )
@@ -127,6 +129,44 @@ def test_a_clone_is_judged_without_its_own_sessions(own_logs):
     report = read_report(folder / "report2")
     assert report.policies[0].name == "asks"
     assert [b.name for b in report.behavior] == ["guesses"]
+
+
+def write_shadow(path, first: str) -> None:
+    """In every logged state: ``first`` as the first action, then the right change."""
+    rows = [
+        {"session_id": f"s{s}", "turn": t, "action": "I changed the red one." if t else first}
+        for s in range(40)
+        for t in range(2 if s % 2 == 0 else 1)
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+
+
+def test_shadow_actions_alone_tell_asking_from_guessing(own_logs):
+    """Asking is worth .97 (1 after one turn), guessing -1; 40 of 60 logged actions are those of asking."""
+    folder, _, _ = own_logs
+    values = {}
+    for name, first in (("ask", "Which item do you mean?"), ("guess", "I changed it.")):
+        write_shadow(folder / f"{name}.jsonl", first)
+        output = preplay(
+            *("shadow", folder / f"{name}.jsonl", "--data", folder / "embedded"),
+            *("--models", folder / "models", "--output", folder / f"{name}.json"),
+            *("--cache", folder / "cache", "--preset", "debug"),
+        )
+        assert "fqe.dm" in output
+        found = json.loads((folder / f"{name}.json").read_text())
+        assert found["agreement"] == pytest.approx(40 / 60)
+        values[name] = found["estimates"][0]["raw_value"]
+    assert values["ask"] == pytest.approx(0.97, abs=0.1)
+    assert values["guess"] == pytest.approx(-1, abs=0.1)
+
+
+def test_a_state_without_a_shadow_action_is_named(own_logs):
+    folder, _, _ = own_logs
+    path = folder / "thin.jsonl"
+    path.write_text(json.dumps({"session_id": "s0", "turn": 0, "action": "Hello."}))
+    arguments = ["shadow", str(path), "--data", str(folder / "embedded"), "--models", str(folder / "models")]
+    with pytest.raises(PreplayError, match="59 of 60 logged states have no shadow action"):
+        runner.invoke(app, arguments, catch_exceptions=False)
 
 
 def test_training_again_keeps_finished_members(own_logs):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from preplay.pipeline._estimate import _at_most_bounds, _blend
+from preplay.pipeline._estimate import _blend
+from preplay.pipeline._runs import at_most_bounds
 from tests.pipeline.test_headline import estimate
 
 
@@ -22,5 +23,5 @@ def test_blend_of_a_refused_correction_has_no_value():
 
 
 def test_a_model_alone_never_claims_an_estimate():
-    lowered = _at_most_bounds(estimate("model.dm", 0.4), "why")
+    lowered = at_most_bounds(estimate("model.dm", 0.4), "why")
     assert (lowered.verdict, lowered.reason, lowered.value) == ("bounds only", "why", 0.4)

@@ -38,7 +38,7 @@ Estimators = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    for command in (evaluate, compare, truth):
+    for command in (evaluate, compare, shadow, truth):
         app.command(rich_help_panel="Policies")(command)
 
 
@@ -108,6 +108,41 @@ def compare(
     write_report(report, output)
     print_report(report)
     console.print(f"Report: [bold]{output / 'report.html'}[/]")
+
+
+def shadow(
+    file: Annotated[
+        Path, typer.Argument(help="JSON lines, CSV or Parquet with the columns session_id, turn, action.")
+    ],
+    data: Embedded,
+    models: Models,
+    output: Annotated[Path | None, typer.Option(help="JSON file to write the estimates to.")] = None,
+    without: Without = None,
+    config: ConfigFile = None,
+    preset: PresetOption = Preset.default,
+    seed: Seed = None,
+    cache: Cache = None,
+) -> None:
+    """Estimate a policy from what it *would* do in the logged states; it is never run, and no rewards are needed.
+
+    One row per logged state (several for several samples); `turn` is the position in the session from 0.
+
+    Example: `preplay shadow new_actions.jsonl --data runs/mine/embedded --models runs/mine/models`
+    """
+    from preplay.artifacts import atomic_write
+    from preplay.cli._tables import shadow_json, shadow_table
+    from preplay.pipeline import EvaluationRequest, evaluate_shadow
+
+    folder = cache_folder(cache)
+    request = EvaluationRequest(
+        data=data, models=models, policies=(), output=file.parent, cache=folder, without=tuple(without or ())
+    )
+    with console.status("Fitting Q on the shadow actions"):
+        result = evaluate_shadow(file, request, settings(config, preset, seed))
+    console.print(shadow_table(result, file.stem))
+    if output is not None:
+        atomic_write(output, shadow_json(result))
+        console.print(f"Estimates: [bold]{output}[/]")
 
 
 def truth(

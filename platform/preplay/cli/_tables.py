@@ -1,8 +1,12 @@
 """Tables for the terminal beside the headline: every estimator per policy, and each against the truth."""
 
+import json
+
 from rich.table import Table
+from rich.text import Text
 
 from preplay.estimators import Estimate
+from preplay.pipeline import ShadowResult
 from preplay.report import EvaluationReport
 
 MOST_COLUMNS = 4
@@ -38,6 +42,35 @@ def ranking_table(report: EvaluationReport) -> Table:
         spearman = "-" if row.spearman is None else f"{row.spearman:.2f}"
         table.add_row(row.estimator, f"{row.mae_share:.3f}", spearman, f"{row.regret_at_1:.3f}")
     return table
+
+
+def shadow_table(result: ShadowResult, policy: str) -> Table:
+    """One row per estimator of a policy that is known by its shadow actions."""
+    table = Table(
+        title=Text(
+            f"{policy}, judged by what it would do in the states of {result.sessions} logged sessions"
+        ),
+        caption=f"It would have taken {result.agreement:.0%} of the logged actions.",
+    )
+    for column in ("estimator", "value", "interval", "verdict"):
+        table.add_column(column, justify="right" if column in ("value", "interval") else "left")
+    for estimate in result.estimates:
+        value = "-" if estimate.value is None else f"{estimate.value:+.3f}"
+        low, high = estimate.interval.low, estimate.interval.high
+        shown = "-" if estimate.verdict == "not identified" else f"{low:+.3f} to {high:+.3f}"
+        verdict = ": ".join(filter(None, (estimate.verdict, estimate.reason)))
+        table.add_row(estimate.estimator.rsplit("/", 1)[0], value, shown, verdict)
+    return table
+
+
+def shadow_json(result: ShadowResult) -> bytes:
+    """The same as JSON."""
+    found = {
+        "sessions": result.sessions,
+        "agreement": result.agreement,
+        "estimates": [estimate.model_dump(mode="json") for estimate in result.estimates],
+    }
+    return json.dumps(found, indent=2).encode()
 
 
 def _number(estimate: Estimate) -> str:

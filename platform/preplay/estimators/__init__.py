@@ -29,7 +29,7 @@ from preplay.estimators._distribution import ReturnDistribution
 from preplay.estimators._estimators import TermsEstimator
 from preplay.estimators._evaluate import evaluate_estimator
 from preplay.estimators._fqe import Convergence, FQEConfig, FQEResult, fit_fqe
-from preplay.estimators._fqe_inputs import FQEInputs
+from preplay.estimators._fqe_inputs import FQEInputs, value_follows
 from preplay.estimators._fqe_model import FQEModel
 from preplay.estimators._intervals import (
     combine_errors,
@@ -156,6 +156,7 @@ __all__ = [
     "sum_regret_at_k",
     "support_coverage",
     "tail_mass",
+    "value_follows",
     "value_regret_at_k",
     "weight_histogram",
     "weighted_bounds",

@@ -66,13 +66,30 @@ class FQEInputs:
     @property
     def turn(self) -> np.ndarray:
         """Position of each row in its session, int64 [R]."""
-        return np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return _positions(self.offsets)
 
     @property
     def follows(self) -> np.ndarray:
         """Whether a value follows each turn, bool [R]."""
-        last = np.zeros(len(self.reward), bool)
-        last[self.offsets[1:] - 1] = True
-        cut = may_bootstrap(self.terminated, self.truncated, self.turn + 1, self.horizon)
-        inside = ~np.asarray(self.terminated, bool) if self.horizon is None else self.turn + 1 < self.horizon
-        return np.where(last, cut, inside)
+        return value_follows(self.offsets, self.terminated, self.truncated, self.horizon)
+
+
+def value_follows(
+    offsets: np.ndarray, terminated: np.ndarray, truncated: np.ndarray, horizon: int | None = None
+) -> np.ndarray:
+    """Whether a value follows each turn, bool [R]: there the target policy's next action is needed.
+
+    Args:
+        offsets: int64 [S + 1].
+        terminated, truncated: bool [R].
+        horizon: Number of turns the value is about; unlimited when absent.
+    """
+    turn, last = _positions(offsets), np.zeros(int(offsets[-1]), bool)
+    last[offsets[1:] - 1] = True
+    cut = may_bootstrap(terminated, truncated, turn + 1, horizon)
+    inside = ~np.asarray(terminated, bool) if horizon is None else turn + 1 < horizon
+    return np.where(last, cut, inside)
+
+
+def _positions(offsets: np.ndarray) -> np.ndarray:
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))

@@ -5,15 +5,18 @@ from preplay.pipeline._context import EvaluationRequest
 from preplay.pipeline._demo import run_demo, write_logs
 from preplay.pipeline._evaluate import evaluate_policies, policy_key
 from preplay.pipeline._models import clone_policy, train_models
+from preplay.pipeline._shadow import ShadowResult, evaluate_shadow
 
 __all__ = [
     "PRESETS",
     "EvaluationConfig",
     "EvaluationRequest",
     "PreplayConfig",
+    "ShadowResult",
     "clone_policy",
     "config_yaml",
     "evaluate_policies",
+    "evaluate_shadow",
     "load_config",
     "policy_key",
     "run_demo",

@@ -1,7 +1,6 @@
 """All estimates of one policy from its imagined sessions and the logs."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,22 +10,19 @@ from preplay.errors import PreplayError
 from preplay.estimators import (
     Estimate,
     Evidence,
-    FQEInputs,
     Interval,
     SessionBatch,
-    evaluate_estimator,
-    fit_fqe,
-    get_estimator,
 )
 from preplay.pipeline._context import Context
+from preplay.pipeline._fqe import CORRECTED, asked_actions, fqe_estimates
 from preplay.pipeline._headline import ModelEvidence, choose_headline
 from preplay.pipeline._imagined import Imagined, imagined_values
 from preplay.pipeline._logged import log_ratios, logged_states, sampled_actions
 from preplay.pipeline._model_value import fit_model_value
+from preplay.pipeline._runs import Runner, at_most_bounds, runner, with_members
 from preplay.policies import Policy
 
 WEIGHTED = ("is", "pdis", "wis", "wpdis")
-CORRECTED = ("dr", "wdr")
 
 
 @dataclass(frozen=True)
@@ -62,19 +58,17 @@ def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> Pol
     """Estimate the policy's value in every way that the logs allow."""
     ratios = log_ratios(context.data, policy)
     batch = replace(context.batch, log_ratio=ratios)
-    run = _runner(context, policy)
+    run = runner(context, policy.name)
     wanted = context.request.estimators
     logged = run("mean", replace(batch, log_ratio=None), "mean")
-    estimates = {
-        "mean": _at_most_bounds(logged, "This is the value of the logged policies, not of this one.")
-    }
+    estimates = {"mean": at_most_bounds(logged, "This is the value of the logged policies, not of this one.")}
     if ratios is not None:
         estimates |= {name: run(name, batch, name) for name in WEIGHTED}
     on_model = _model_estimates(context, policy, imagined, batch, run)
     estimates |= on_model.estimates
     # Fitting FQE takes half of the time; the headline needs it only where there are no propensities.
     if ratios is None or wanted is None or any(name.startswith("fqe.") for name in wanted):
-        estimates |= _fqe_estimates(context, policy, batch, run)
+        estimates |= fqe_estimates(context, batch, asked_actions(context, policy), run)
     evidence = ModelEvidence(
         bias=float(np.mean([abs(f.on_policy_value - f.logged_value) for f in context.fidelity])),
         beyond=imagined.share_beyond(context.support_radius),
@@ -83,29 +77,6 @@ def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> Pol
     headline = choose_headline(estimates, evidence, context.config.evaluation.level)
     shown = estimates if wanted is None else {name: estimates[name] for name in _known(wanted, estimates)}
     return PolicyEstimates(headline, shown, batch, on_model.corrected, on_model.value_fit)
-
-
-Runner = Callable[..., Estimate]
-
-
-def _runner(context: Context, policy: Policy) -> Runner:
-    settings = context.config.evaluation
-
-    def run(label: str, batch: SessionBatch, name: str, **options: object) -> Estimate:
-        estimate = evaluate_estimator(
-            get_estimator(name),
-            batch,
-            policy=policy.name,
-            level=settings.level,
-            resamples=settings.resamples,
-            seed=context.config.seed,
-            **options,  # pyright: ignore[reportArgumentType]
-        )
-        family, _, _ = label.partition(".")
-        prefix = f"{family}." if family in ("model", "fqe") else ""
-        return estimate.model_copy(update={"estimator": f"{prefix}{estimate.estimator}"})
-
-    return run
 
 
 def _model_estimates(
@@ -118,7 +89,7 @@ def _model_estimates(
     evidence = Evidence(share_beyond=imagined.share_beyond(context.support_radius))
     direct = replace(batch, v=first, q=first, log_ratio=None).select(sessions)
     found = {
-        "model.dm": _with_members(
+        "model.dm": with_members(
             run("model.dm", direct, "dm", evidence=evidence), imagined.result.member_values
         )
     }
@@ -165,61 +136,6 @@ def _blend(direct: Estimate, corrected: Estimate) -> Estimate:
             "interval": Interval(low=value - half, high=value + half, level=level, method="normal"),
         }
     )
-
-
-def _fqe_estimates(context: Context, policy: Policy, batch: SessionBatch, run: Runner) -> dict[str, Estimate]:
-    """Fitted Q evaluation on phi, alone and corrected."""
-    settings, features = context.config.evaluation, context.features
-    states = logged_states(context.data, policy.reads)
-    starts = context.data.session_starts
-    draw = {"count": settings.sampled_actions, "seed": context.config.seed}
-    before = sampled_actions(context.model, policy, states.before, context.encoder, **draw)
-    behind = sampled_actions(context.model, policy, states.after_last, context.encoder, **draw)
-    following = np.concatenate([before[1:], before[:1]])
-    following[starts[1:] - 1] = behind
-    fitted = fit_fqe(
-        FQEInputs(
-            offsets=starts,
-            state_features=features.state,
-            action_features=features.action,
-            reward=context.turns.reward,
-            terminated=context.turns.terminated,
-            truncated=context.data.turns["truncated"].to_numpy(zero_copy_only=False),
-            next_state_features=features.after,
-            next_action_features=following,
-            start_action_features=before[starts[:-1]],
-            gamma=context.gamma,
-            horizon=context.model.horizon,
-        ),
-        settings.fqe,
-        seed=context.config.seed,
-    )
-    valued = replace(batch, q=fitted.q, v=fitted.v, bootstrap=fitted.bootstrap)
-    evidence = Evidence(fqe_converged=fitted.convergence.converged)
-    members = fitted.v_start_members
-    assert members is not None
-    direct = run("fqe.dm", replace(valued, log_ratio=None), "dm", evidence=evidence)
-    found = {"fqe.dm": _with_members(direct, members.mean(1))}
-    if batch.log_ratio is not None:
-        found |= {f"fqe.{name}": run(f"fqe.{name}", valued, name, evidence=evidence) for name in CORRECTED}
-    return found
-
-
-def _with_members(estimate: Estimate, values: np.ndarray) -> Estimate:
-    """A model's own estimate: the spread of the ensemble beside its sampling error, and never more than bounds.
-
-    Such intervals do not hold: what a model gets wrong, all its members get wrong alike.
-    """
-    spread = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return _at_most_bounds(estimate, "What the model gets wrong is not in this interval.").model_copy(
-        update={"epistemic_error": spread}
-    )
-
-
-def _at_most_bounds(estimate: Estimate, reason: str) -> Estimate:
-    if estimate.verdict != "estimate":
-        return estimate
-    return estimate.model_copy(update={"verdict": "bounds only", "reason": reason})
 
 
 def _known(wanted: tuple[str, ...], estimates: dict[str, Estimate]) -> list[str]:

@@ -1,0 +1,87 @@
+"""The value of a policy known only by shadow actions: what it would do in the logged states, without rewards."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from preplay.estimators import (
+    Estimate,
+    SessionIndex,
+    ShadowActions,
+    align_shadow_actions,
+    read_shadow_file,
+    value_follows,
+)
+from preplay.pipeline._config import PreplayConfig
+from preplay.pipeline._context import Context, EvaluationRequest, load_context
+from preplay.pipeline._fqe import TargetActions, fqe_estimates
+from preplay.pipeline._logged import embed_actions
+from preplay.pipeline._runs import runner
+
+WEIGHTED = ("wpdis",)
+
+
+@dataclass(frozen=True)
+class ShadowResult:
+    """What shadow actions say.
+
+    Args:
+        estimates: ``fqe.dm``; with logged propensities also ``wpdis``, ``fqe.dr`` and ``fqe.wdr``.
+        agreement: Share of the logged actions that the new policy would have taken too.
+        sessions: Number of logged sessions.
+    """
+
+    estimates: list[Estimate]
+    agreement: float
+    sessions: int
+
+
+def evaluate_shadow(file: Path, request: EvaluationRequest, config: PreplayConfig) -> ShadowResult:
+    """Fitted Q evaluation of the actions in ``file`` on the logs, corrected by the logs where they hold propensities.
+
+    The share of a state's shadow actions that equal the logged one stands for its probability under the new policy:
+    right on average for any number of independent samples, exact for a deterministic policy.
+
+    Raises:
+        PreplayError: When the file cannot be read or lacks a state, or the artifacts do not fit.
+    """
+    shadow = read_shadow_file(file)
+    context = load_context(request, config)
+    aligned = _aligned(context, shadow.session_id, shadow.turn, shadow.action)
+    run = runner(context, file.stem)
+    batch = replace(context.batch, log_ratio=_log_ratio(context, aligned.logged_share))
+    found = {}
+    if batch.log_ratio is not None:
+        found |= {name: run(name, batch, name) for name in WEIGHTED}
+    actions = TargetActions(
+        aligned.start_features, aligned.next_features, aligned.start_weights, aligned.next_weights
+    )
+    found |= fqe_estimates(context, batch, actions, run)
+    return ShadowResult(list(found.values()), float(np.nanmean(aligned.logged_share)), batch.n_sessions)
+
+
+def _aligned(context: Context, session_id: list[str], turn: np.ndarray, action: list[str]) -> ShadowActions:
+    turns, starts = context.data.turns, context.data.session_starts
+    index = SessionIndex(
+        np.arange(starts[-1]), starts, turns["session_id"].take(starts[:-1].tolist()).to_pylist()
+    )
+    truncated = turns["truncated"].to_numpy(zero_copy_only=False)
+    return align_shadow_actions(
+        index,
+        value_follows(starts, context.turns.terminated, truncated, context.model.horizon),
+        session_id,
+        turn,
+        embed_actions(context.model, context.encoder.encode(action)),
+        keys=action,
+        logged_keys=turns["action"].to_pylist(),
+    )
+
+
+def _log_ratio(context: Context, share: np.ndarray) -> np.ndarray | None:
+    """log of (share of shadow actions that equal the logged one / logged probability); None without either."""
+    behavior = context.data.turns["behavior_logprob"].to_numpy(zero_copy_only=False).astype(np.float64)
+    if np.isnan(behavior).any() or np.isnan(share).any():
+        return None
+    with np.errstate(divide="ignore"):
+        return np.log(share) - behavior
