@@ -7,15 +7,20 @@ from preplay.estimators import Estimate, Interval
 from preplay.report import (
     BehaviorPolicy,
     CalibrationBin,
+    ClippedValue,
+    Difference,
     DriftCurve,
     EvaluationReport,
     ModelQuality,
     PolicyResult,
+    Propensities,
     Ranking,
+    ReturnCurve,
     SessionPair,
     Support,
     Truth,
     Turn,
+    Weights,
 )
 
 ESTIMATORS = ("wdr+model/1", "model/1", "fqe/1", "wpdis/1", "pdis/1", "naive/1")
@@ -118,9 +123,64 @@ def policy(name: str, value: float, truth: float | None = None, **changes) -> Po
             radius=1.8,
             ess_per_step=[1 + 900 * (0.7 + 0.3 * value) ** t for t in range(12)],
         ),
+        "weights": weights(value),
+        "returns": returns(value),
+        "value_fit": 0.8 + 0.1 * value,
         "sessions": [session(0.88), session(0.41)],
     }
     return PolicyResult(**fields | changes)
+
+
+def weights(value: float) -> Weights:
+    """870 sessions with weights from 0.01 to 10^1.58 = 38, 130 with none; clipping moves the value a little."""
+    clips = (1.0, 10.0, 100.0, math.inf)
+    return Weights(
+        log10_edges=[-2.0, -1.0, 0.0, 1.0, 1.58],
+        counts=[110, 420, 300, 40],
+        zero_weights=130,
+        clips=[
+            ClippedValue(clip=c, value=value + 0.01 - 0.04 / c, clipped_share=0.2 / c if c < 100 else 0.0)
+            for c in clips
+        ],
+        clip_estimator="model.wdr/1",
+    )
+
+
+def returns(value: float) -> ReturnCurve:
+    """A normal distribution of returns around ``value``."""
+    x = [round(-1.0 + 0.05 * i, 2) for i in range(51)]
+    cdf = [0.5 * (1 + math.erf((v - value) / 0.5)) for v in x]
+    return ReturnCurve(
+        x=x, cdf=cdf, low=[max(0.0, y - 0.06) for y in cdf], high=[min(1.0, y + 0.06) for y in cdf]
+    )
+
+
+def difference(better: str, other: str, by: float, reach: float, p: float) -> Difference:
+    """A difference whose interval for all pairs at once reaches ``reach`` to both sides."""
+    return Difference(
+        better=better,
+        other=other,
+        difference=by,
+        standard_error=reach / 3,
+        interval=interval(by - 0.65 * reach, by + 0.65 * reach),
+        simultaneous=interval(by - reach, by + reach),
+        p_value=p / 3,
+        adjusted_p_value=p,
+    )
+
+
+PROPENSITIES = Propensities(
+    clusters=8,
+    ece=0.031,
+    brier=0.42,
+    base_brier=0.84,
+    reliability=[
+        CalibrationBin(predicted=0.05, observed=0.04, count=3100),
+        CalibrationBin(predicted=0.35, observed=0.39, count=400),
+        CalibrationBin(predicted=0.65, observed=0.62, count=260),
+        CalibrationBin(predicted=0.92, observed=0.95, count=180),
+    ],
+)
 
 
 def session(imagined_return: float) -> SessionPair:
@@ -180,6 +240,7 @@ def report(policies: list[PolicyResult], **changes) -> EvaluationReport:
                 predicted_error=0.02,
             ),
         ],
+        "logged_returns": ReturnCurve(x=returns(0).x, cdf=returns(0.12).cdf),
         "logged_drift": DriftCurve(
             snap_distance=[0.62 + 0.02 * t for t in range(12)],
             support_distance=[0.7 + 0.015 * t for t in range(12)],
@@ -227,6 +288,7 @@ def hostile_report() -> EvaluationReport:
         [policy(HOSTILE, 0.4, sessions=[pair]), refused("x" * 90, 0.3)],
         title=HOSTILE + "x" * 90,
         dataset=HOSTILE + "x" * 90,
+        differences=[difference(HOSTILE, "x" * 90, 0.1, 0.2, 0.5)],
         behavior=[BehaviorPolicy(name=HOSTILE + "x" * 90, sessions=3, mean_return=0.1)],
         data_card={HOSTILE: [HOSTILE, {HOSTILE: HOSTILE + "x" * 90}]},
         configuration={HOSTILE: HOSTILE},
@@ -255,4 +317,11 @@ def full_report() -> EvaluationReport:
             for e, b in zip(ESTIMATORS, _BIAS, strict=True)
         ),
     ]
-    return report(policies, ranking=ranking)
+    judged = [*known, "always-escalate"]
+    values = [*known.values(), -0.36]
+    pairs = [(i, j) for i in range(len(judged)) for j in range(i + 1, len(judged))]
+    differences = [
+        difference(judged[i], judged[j], values[i] - values[j], 0.06, 0.4 if j - i == 1 and j < 2 else 0.0004)
+        for i, j in pairs
+    ]
+    return report(policies, ranking=ranking, differences=differences, propensities=PROPENSITIES)

@@ -75,7 +75,7 @@ def test_ids_are_unique_and_links_lead_somewhere():
 
 def test_every_table_has_a_caption_and_scoped_heads():
     page = Page(render_html(full_report()))
-    assert len(page.named("table")) == len(page.named("caption")) == 12
+    assert len(page.named("table")) == len(page.named("caption")) == 14
     assert all(head["scope"] in ("row", "col") for head in page.named("th"))
 
 
@@ -95,12 +95,27 @@ def test_values_on_the_page():
     assert "The model is off by +0.17, more than chance explains." in text
     assert "mean error 4 % of the range" in text
     assert "Imagined session has ended." in text
+    assert "Corrected for all 15 pairs, 14 of them differ clearly." in text
+    assert "empathetic always-escalate +0.91 ± 0.02 0.85 to 0.97 0.87 to 0.95 < 0.001" in text
+    # 0.8 + 0.1 * -0.36 = 0.764 and 0.8 + 0.1 * 0.55 = 0.855
+    assert "explains 76 % (“always-escalate”) to 86 % of the variance" in text
+
+
+def test_charts_carry_their_sentence_as_text_alternative():
+    page = Page(render_html(full_report()))
+    charts = [a for a in page.named("svg") if a.get("class") == "box"]
+    # eight policies with four charts, of which the refused one keeps its value to itself, and the propensities
+    assert len(charts) == 8 * 4 - 1 + 1
+    assert all(a["role"] == "img" and len(a["aria-label"]) > 40 for a in charts)
 
 
 @pytest.mark.parametrize("policies", [[], [refused("a")]])
 def test_page_of_a_sparse_report(policies):
     bare = [
-        p.model_copy(update={"estimates": [], "drift": None, "support": None, "sessions": []})
+        p.model_copy(
+            update=dict.fromkeys(("drift", "support", "weights", "returns"))
+            | {"estimates": [], "sessions": []}
+        )
         for p in policies
     ]
     sparse = report(

@@ -54,11 +54,13 @@ def settings(config: Path | None, preset: Preset, seed: int | None) -> "PreplayC
 
 
 def print_report(report: "EvaluationReport") -> None:
-    """Headline table, every estimator, the comparison with the truth where it is known, and one sentence."""
+    """Headline, differences, every estimator, the comparison with the truth where it is known, and one sentence."""
     from preplay.cli._tables import estimates_table, ranking_table
-    from preplay.report import compare_table, summary_sentence
+    from preplay.report import compare_table, differences_table, summary_sentence
 
     console.print(compare_table(report))
+    if report.differences:
+        console.print(differences_table(report))
     console.print(estimates_table(report))
     if report.ranking:
         console.print(ranking_table(report))

@@ -4,7 +4,7 @@ import datetime as dt
 import hashlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -41,7 +41,7 @@ from preplay.pipeline._estimate import estimate_policy
 from preplay.pipeline._imagined import Imagined
 from preplay.policies import Policy, load_policy
 from preplay.report import EvaluationReport, PolicyResult, Ranking, Truth
-from preplay.rollout import RolloutResult, run_rollouts
+from preplay.rollout import FinishedBlock, RolloutResult, run_rollouts
 from preplay.world_model import load_world_model
 
 _VERSIONS = ("preplay", "ray", "torch", "diffusers", "sentence-transformers", "numpy")
@@ -56,17 +56,26 @@ class _Judged:
 
 
 def evaluate_policies(
-    request: EvaluationRequest, config: PreplayConfig, *, console: Console
+    request: EvaluationRequest,
+    config: PreplayConfig,
+    *,
+    console: Console,
+    given: Mapping[str, Policy] | None = None,
+    on_block: Callable[[FinishedBlock], None] | None = None,
 ) -> EvaluationReport:
     """Judge every policy of the request; imagined sessions that a killed run finished are used again.
 
     Ray must be running.
+
+    Args:
+        given: Policies of the request that are there already, by their specification.
+        on_block: Called for every finished block of imagined sessions, with the policy's :func:`policy_key`.
     """
     with console.status("Loading logs and world models"):
         context = load_context(request, config)
-        policies = _load_policies(context)
+        policies = _load_policies(context, given or {})
     logged = _logged_policies(context)
-    rollouts = _imagine(context, policies | logged)
+    rollouts = _imagine(context, policies | logged, on_block)
     results = _estimate_all(context, policies, rollouts, console)
     with console.status("Comparing policies"):
         return _report(context, results, {policy.name: rollouts[spec] for spec, policy in logged.items()})
@@ -88,9 +97,12 @@ def _estimate_all(
     return ray.get(pending)
 
 
-def _load_policies(context: Context) -> dict[str, Policy]:
+def _load_policies(context: Context, given: Mapping[str, Policy]) -> dict[str, Policy]:
     specs = dict.fromkeys(context.request.policies)
-    policies = {spec: load_policy(spec, context.environment, context.encoder) for spec in specs}
+    policies = {
+        spec: given[spec] if spec in given else load_policy(spec, context.environment, context.encoder)
+        for spec in specs
+    }
     names = [policy.name for policy in policies.values()]
     for spec in specs:
         if spec.startswith("python:"):  # workers elsewhere cannot import what lies in the user's folder
@@ -108,7 +120,9 @@ def _logged_policies(context: Context) -> dict[str, Policy]:
     return {f"env:{name}": known[name] for name in np.unique(context.data.session_policy) if name in known}
 
 
-def _imagine(context: Context, policies: Mapping[str, Policy]) -> dict[str, RolloutResult]:
+def _imagine(
+    context: Context, policies: Mapping[str, Policy], on_block: Callable[[FinishedBlock], None] | None
+) -> dict[str, RolloutResult]:
     config = context.config
     keyed = {policy_key(spec): policy for spec, policy in policies.items()}
     results = run_rollouts(
@@ -119,6 +133,7 @@ def _imagine(context: Context, policies: Mapping[str, Policy]) -> dict[str, Roll
         context.request.output / "rollouts",
         load_model=load_world_model,
         encoder=context.encoder,
+        on_block=on_block,
     )
     return {spec: results[policy_key(spec)] for spec in policies}
 

@@ -25,7 +25,7 @@ from preplay.report._schema import (
     json_schema,
 )
 from preplay.report._summary import summary_sentence
-from preplay.report._table import compare_table
+from preplay.report._table import compare_table, differences_table
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -46,6 +46,7 @@ __all__ = [
     "Turn",
     "Weights",
     "compare_table",
+    "differences_table",
     "json_schema",
     "read_report",
     "render_html",

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from preplay.report import _numbers, _plots
+from preplay.report import _charts, _differences, _numbers, _plots
 from preplay.report._schema import BehaviorPolicy, EvaluationReport, PolicyResult
 from preplay.report._summary import ranked, summary_sentences
 
@@ -36,6 +36,10 @@ def render_html(report: EvaluationReport) -> str:
             estimators=_estimator_ids(policies),
             ranking=_by_estimator(report.ranking),
             tops=_tops(report),
+            charts=[(policy.name, _charts.policy_charts(policy, report, fmt)) for policy in policies],
+            reliability=_charts.reliability_chart(report.propensities) if report.propensities else None,
+            top_differences=_differences.against_the_highest(report),
+            difference_sentence=_differences.sentence(report),
             style=Markup(_asset("style.css")),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -58,6 +62,7 @@ def _environment() -> Environment:
         "brief": _numbers.brief,
         "share": _numbers.share,
         "fixed": _numbers.fixed,
+        "p_value": _numbers.p_value,
         "agreement": _agreement,
         "by_estimator": _by_estimator,
     }

@@ -38,6 +38,11 @@ def fixed(number: float | None, decimals: int) -> str:
     return text.removeprefix("-") if zero else text.replace("-", "−")
 
 
+def p_value(number: float) -> str:
+    """Three decimals; very small ones as ``< 0.001``."""
+    return "< 0.001" if number < 0.001 else fixed(number, 3)
+
+
 @dataclass(frozen=True)
 class ValueFormat:
     """How the values of one report are written: all with the same number of decimals."""

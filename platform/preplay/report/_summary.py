@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from preplay.estimators import Interval
+from preplay.report._differences import is_clear, pair_of
 from preplay.report._numbers import ValueFormat, format_for, share
 from preplay.report._schema import EvaluationReport, PolicyResult
 
@@ -53,7 +54,7 @@ def _nothing(policies: Sequence[PolicyResult]) -> list[str]:
 
 def _best(judged: list[PolicyResult], report: EvaluationReport, fmt: ValueFormat) -> list[str]:
     best, *rest = judged
-    ties = [policy for policy in rest if _overlap(best.headline.interval, policy.headline.interval)]
+    ties = [policy for policy in rest if _tied(best, policy, report)]
     worth = f"{fmt.value(best.headline.value)} a session ({share(best.headline.interval.level)} interval "
     worth += f"{_range(best, fmt)}){_beside_logs(best, report, fmt)}."
     if not rest:
@@ -61,9 +62,14 @@ def _best(judged: list[PolicyResult], report: EvaluationReport, fmt: ValueFormat
     if not ties:
         return [f"{_quoted(best)} is the best of {_count(judged, report)}: {worth}"]
     said = f"{_quoted(best)} comes out highest of {_count(judged, report)}: {worth}"
+    paired = all(pair_of(report, best.name, policy.name) for policy in rest)
     if len(ties) == len(rest) > 1:
-        return ["No best policy can be named: all intervals overlap that of the highest.", said]
-    return [said, f"{_names(ties)} cannot be told apart from it: the intervals overlap."]
+        why = (
+            "none differs clearly from the highest" if paired else "all intervals overlap that of the highest"
+        )
+        return [f"No best policy can be named: {why}.", said]
+    why = "the difference on the same sessions may be zero" if paired else "the intervals overlap"
+    return [said, f"{_names(ties)} cannot be told apart from it: {why}."]
 
 
 def _bounded(policies: list[PolicyResult], fmt: ValueFormat) -> list[str]:
@@ -108,6 +114,14 @@ def _against_truth(judged: list[PolicyResult], fmt: ValueFormat) -> list[str]:
     error = float(np.mean([abs(value - truth) for _, value, truth in known]))
     off = f"the estimates are off by {fmt.value(error)} on average"
     return [f"The truth is known: {right}, {off}, and {inside} of {len(known)} intervals contain it."]
+
+
+def _tied(best: PolicyResult, other: PolicyResult, report: EvaluationReport) -> bool:
+    """By the paired difference, corrected for all pairs; by overlap of the intervals where there is none."""
+    pair = pair_of(report, best.name, other.name)
+    if pair is not None:
+        return not (is_clear(pair) and pair.better == best.name)
+    return _overlap(best.headline.interval, other.headline.interval)
 
 
 def _overlap(a: Interval, b: Interval) -> bool:

@@ -4,7 +4,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from preplay.report._numbers import UNKNOWN, ValueFormat, format_for
+from preplay.report._differences import against_the_highest, sentence
+from preplay.report._numbers import UNKNOWN, ValueFormat, format_for, p_value
 from preplay.report._schema import EvaluationReport, PolicyResult
 from preplay.report._summary import ranked
 
@@ -21,6 +22,24 @@ def compare_table(report: EvaluationReport) -> Table:
     table.add_column("verdict", no_wrap=True)
     for policy in ranked(report):
         table.add_row(*_row(policy, fmt, with_truth))
+    return table
+
+
+def differences_table(report: EvaluationReport) -> Table:
+    """The highest policy against each other that has an estimate. Fits 80 columns."""
+    fmt, pairs = format_for(report), against_the_highest(report)
+    title = Text(f"“{pairs[0].better}” minus the others, on the same sessions" if pairs else "No differences")
+    table = Table(title=title, caption=Text(sentence(report)), box=box.SIMPLE_HEAD)
+    table.add_column("other policy", overflow="fold")
+    for name in ("difference", "interval for all at once", "p, corrected"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for pair in pairs:
+        cells = [
+            fmt.difference(pair.difference),
+            fmt.interval(pair.simultaneous),
+            p_value(pair.adjusted_p_value),
+        ]
+        table.add_row(Text(pair.other), *cells)
     return table
 
 
