@@ -74,6 +74,11 @@ class CachedEncoder:
             self._cache.add([self.texts[i] for i in self._fresh], self.embeddings(np.array(self._fresh)))
         self._fresh = []
 
+    def forget(self) -> None:
+        """Drop every text and its embedding; the model stays loaded. Ids count from 0 again."""
+        self.texts, self._index, self._fresh = [], {}, []
+        self._rows = np.empty((0, 0), np.float32)
+
     def _learn(self, texts: list[str]) -> None:
         rows, embeddings = self._disk()
         keys = [text_key(text) for text in texts]

@@ -67,3 +67,12 @@ def summarise(blocks: Iterable[pa.Table], shape: tuple[int, int, int], gamma: fl
     means = [np.bincount(step, survival * turns[c].to_numpy()) for c in ("snap_distance", "support_distance")]
     drift = Drift(means[0] / weight, means[1] / weight, weight / np.prod(shape))
     return RolloutResult(returns, drift, turns)
+
+
+def block_returns(turns: pa.Table, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+    """(initial state int64 [s], discounted return float64 [s]) of the sessions of one block, which has one member."""
+    initial, rollout = (turns[c].to_numpy().astype(np.int64) for c in ("initial", "rollout"))
+    width = int(rollout.max()) + 1
+    sessions, owner = np.unique(initial * width + rollout, return_inverse=True)
+    gained = gamma ** turns["step"].to_numpy() * turns["survival"].to_numpy() * turns["reward"].to_numpy()
+    return sessions // width, np.bincount(owner, gained)

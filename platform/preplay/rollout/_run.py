@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -17,7 +18,7 @@ from preplay.policies import Policy
 from preplay.rollout._config import RolloutConfig
 from preplay.rollout._initial import InitialStates
 from preplay.rollout._loop import Block, rollout_block
-from preplay.rollout._result import RolloutResult, summarise
+from preplay.rollout._result import RolloutResult, block_returns, summarise
 from preplay.shards import ShardFolder
 from preplay.stage import run_stage
 from preplay.world_model import WorldModel
@@ -47,6 +48,23 @@ class _Task:
     block: Block
 
 
+@dataclass(frozen=True)
+class FinishedBlock:
+    """What :func:`run_rollouts` tells of a block that is there; ``done`` of ``total`` are, this one included.
+
+    Args:
+        policy: Key of the policy.
+        initial: int64 [s] initial state of each of the block's sessions.
+        returns: float64 [s] their discounted returns.
+    """
+
+    policy: str
+    initial: np.ndarray
+    returns: np.ndarray
+    done: int
+    total: int
+
+
 def run_rollouts(
     model_uris: Sequence[str],
     policies: Mapping[str, Policy],
@@ -59,6 +77,7 @@ def run_rollouts(
     model_keys: Sequence[str] | None = None,
     actors: int | None = None,
     gpus_per_actor: float = 0,
+    on_block: Callable[[FinishedBlock], None] | None = None,
 ) -> dict[str, RolloutResult]:
     """Imagine sessions of every policy; equal for any number of actors, and continued where a kill stopped it.
 
@@ -75,6 +94,7 @@ def run_rollouts(
         model_keys: What stands for each member on disk; by default its manifest's content hash.
         actors: Size of the pool; by default one per CPU, or as many as share the GPUs.
         gpus_per_actor: Share of a GPU booked per actor.
+        on_block: Called for every block as soon as it is there, for those of an earlier run at once.
 
     Returns:
         The result of each policy under its key.
@@ -84,8 +104,8 @@ def run_rollouts(
     folder = ShardFolder(str(output_dir) if "://" in str(output_dir) else str(Path(output_dir).absolute()))
     job = _Job(model_uris, load_model, policies, encoder, initial, config, folder)
     tasks = _plan(job, model_keys or [read_manifest(uri).content_hash for uri in model_uris])
-    tables = _finished(folder, tasks)
-    missing = [task for task in tasks if task.name not in tables]
+    tables = _Tables(_finished(folder, tasks), tasks, config.gamma, on_block)
+    missing = [task for task in tasks if task.name not in tables.by_name]
     log.info("%d of %d blocks are already there", len(tasks) - len(missing), len(tasks))
     items = [_item(task) for task in missing]
     stage = run_stage(
@@ -93,12 +113,39 @@ def run_rollouts(
     )
     for answer in stage:
         for name, path in zip(*answer.to_pydict().values(), strict=True):
-            tables[name] = _read_fresh(folder, path)
+            tables.add(name, _read_fresh(folder, path))
     shape = (len(model_uris), len(initial), config.rollouts)
     return {
-        key: summarise((tables[task.name] for task in tasks if task.policy == key), shape, config.gamma)
+        key: summarise(
+            (tables.by_name[task.name] for task in tasks if task.policy == key), shape, config.gamma
+        )
         for key in policies
     }
+
+
+class _Tables:
+    """The blocks that are there, and who wants to be told."""
+
+    def __init__(
+        self,
+        found: dict[str, pa.Table],
+        tasks: Sequence[_Task],
+        gamma: float,
+        tell: Callable[[FinishedBlock], None] | None,
+    ):
+        self.by_name: dict[str, pa.Table] = {}
+        self._policy = {task.name: task.policy for task in tasks}
+        self._gamma, self._tell = gamma, tell
+        for name, table in found.items():
+            self.add(name, table)
+
+    def add(self, name: str, table: pa.Table) -> None:
+        self.by_name[name] = table
+        if self._tell:
+            initial, returns = block_returns(table, self._gamma)
+            self._tell(
+                FinishedBlock(self._policy[name], initial, returns, len(self.by_name), len(self._policy))
+            )
 
 
 def blocks_of(members: int, sessions: int, size: int) -> Iterator[Block]:
