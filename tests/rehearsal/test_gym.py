@@ -98,7 +98,7 @@ def test_a_later_session_has_its_own_luck_however_long_the_first_was():
 def test_next_step_mode_ignores_one_action_and_adds_no_transition():
     env = vector(start=(3,), envs=2)
     env.reset(seed=0)
-    observation, reward, terminated, truncated, _ = env.step(np.array([RIGHT, LEFT]))
+    observation, _, terminated, _, _ = env.step(np.array([RIGHT, LEFT]))
     assert observation.argmax(1).tolist() == [4, 2]
     assert terminated.tolist() == [True, False]
     observation, reward, terminated, _, info = env.step(np.array([RIGHT, RIGHT]))
