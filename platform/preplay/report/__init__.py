@@ -9,7 +9,7 @@ from preplay.report._curves import (
     Weights,
 )
 from preplay.report._files import read_report, write_report
-from preplay.report._html import render_html
+from preplay.report._html import render_body, render_facts, render_html, style_sheet, viewer_script
 from preplay.report._schema import (
     SCHEMA_VERSION,
     BehaviorPolicy,
@@ -49,7 +49,11 @@ __all__ = [
     "differences_table",
     "json_schema",
     "read_report",
+    "render_body",
+    "render_facts",
     "render_html",
+    "style_sheet",
     "summary_sentence",
+    "viewer_script",
     "write_report",
 ]

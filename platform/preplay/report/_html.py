@@ -20,12 +20,43 @@ _LONG = 600
 
 def render_html(report: EvaluationReport) -> str:
     """One self-contained page. Texts from logs are escaped everywhere, in the embedded data too."""
-    script = _asset("viewer.js")
+    script = viewer_script()
+    return _render(
+        "report.html.j2",
+        report,
+        style=Markup(style_sheet()),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=_inert(report.model_dump_json()),
+    )
+
+
+def render_body(report: EvaluationReport) -> Markup:
+    """Navigation and sections for a page that brings ``style_sheet`` and ``viewer_script`` itself."""
+    return Markup(_render("body.html.j2", report))
+
+
+def render_facts(report: EvaluationReport) -> Markup:
+    """The list of facts under the title, for the same page."""
+    return Markup(_render("facts.html.j2", report))
+
+
+def style_sheet() -> str:
+    """CSS of the report."""
+    return _asset("style.css")
+
+
+def viewer_script() -> str:
+    """JavaScript of the viewer of imagined sessions; the report can be read without it."""
+    return _asset("viewer.js")
+
+
+def _render(template: str, report: EvaluationReport, **extra: Any) -> str:
     fmt = _numbers.format_for(report)
     policies = ranked(report)
     return (
         _environment()
-        .get_template("report.html.j2")
+        .get_template(template)
         .render(
             report=report,
             policies=policies,
@@ -40,10 +71,7 @@ def render_html(report: EvaluationReport) -> str:
             reliability=_charts.reliability_chart(report.propensities) if report.propensities else None,
             top_differences=_differences.against_the_highest(report),
             difference_sentence=_differences.sentence(report),
-            style=Markup(_asset("style.css")),
-            script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            data=_inert(report.model_dump_json()),
+            **extra,
         )
     )
 
