@@ -12,7 +12,7 @@ from preplay.world_model._model import (
     world_model_encoder,
 )
 from preplay.world_model._protocol import Dynamics, Transition, WorldModel, WorldState, draw_noise
-from preplay.world_model._train import TrainedModel, train_world_model
+from preplay.world_model._train import TrainedModel, stored_config, train_in_stages, train_world_model
 
 __all__ = [
     "ConditionTable",
@@ -33,7 +33,9 @@ __all__ = [
     "measure_fidelity",
     "member_fidelity",
     "save_world_model",
+    "stored_config",
     "train_ensemble",
+    "train_in_stages",
     "train_world_model",
     "turn_arrays",
     "world_model_encoder",

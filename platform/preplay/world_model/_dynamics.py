@@ -92,7 +92,9 @@ class DiffusionDynamics(_Generative):
         return noisy, timestep / TRAIN_TIMESTEPS, velocity
 
     def _sample(self, encoded: Tensor, noise: Tensor) -> Tensor:
-        solver = copy(self._solver)  # a solver keeps what it saw: one for each sampling, so that threads may share
+        solver = copy(
+            self._solver
+        )  # a solver keeps what it saw: one for each sampling, so that threads may share
         solver.set_timesteps(self.config.sampler_steps, device=noise.device)
         sample = noise
         for timestep in solver.timesteps:

@@ -6,6 +6,7 @@ D embedding size, P phi size, K components, L = P + latent components.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -192,12 +193,20 @@ def _masked_cross_entropy(logits: Tensor, cluster: Tensor) -> Tensor:
 
 
 def fit_features(
-    embeddings: np.ndarray, turns: TurnArrays, config: FeatureConfig, horizon: int, *, seed: int, device: str
+    embeddings: np.ndarray,
+    turns: TurnArrays,
+    config: FeatureConfig,
+    horizon: int,
+    *,
+    seed: int,
+    device: str,
+    checkpoint: Path | None = None,
 ) -> tuple[TextFeatures, TrainingTrace]:
     """Fit components and phi on the training sessions; the held-out ones only stop the training early.
 
     Args:
         embeddings: Bank of text embeddings float32 [N, D].
+        checkpoint: File for the state of phi's training.
     """
     torch.manual_seed(derive_seed(seed, "phi", "init"))
     features = TextFeatures(embeddings.shape[1], config).to(device)
@@ -223,6 +232,7 @@ def fit_features(
         torch.as_tensor(train),
         config.optimiser,
         seed=derive_seed(seed, "phi"),
+        checkpoint=checkpoint,
     )
     features.eval()
     seen = np.concatenate([turns.observation[train], turns.next_observation[train]])

@@ -57,13 +57,15 @@ def optimise(
     *,
     seed: int,
     checkpoint: Path | None = None,
+    until: int | None = None,
     progress: Callable[[int, float], None] = lambda step, value: None,
 ) -> TrainingTrace:
     """Train ``module`` in place and leave the averaged weights with the lowest held-out loss in it.
 
     Args:
         rows: Training rows int64 [N] that batches are drawn from.
-        checkpoint: File that holds the state every 200 steps; training continues from it when it exists.
+        checkpoint: File that holds the state every 200 steps and at the end; training goes on from it when it exists.
+        until: Step to stop at, of the ``config.steps`` that the learning rate is planned for; the checkpoint goes on.
         progress: Called after each evaluation with step and held-out loss.
 
     Raises:
@@ -73,17 +75,20 @@ def optimise(
     if checkpoint and checkpoint.exists():
         _restore(run, checkpoint)
     device = next(module.parameters()).device
-    while run.trace.steps < config.steps and not _out_of_patience(run.trace, config):
+    last = min(config.steps, until or config.steps)
+    while run.trace.steps < last and not _out_of_patience(run.trace, config):
         step = run.trace.steps
         generator = torch_generator(seed, "step", step)
         batch = rows[torch.randint(len(rows), (config.batch,), generator=generator)]
         _gradient_step(run, loss, batch, generator, config, step, device)
         run.trace.steps = step + 1
-        if run.trace.steps % config.evaluate_every == 0 or run.trace.steps == config.steps:
+        if run.trace.steps % config.evaluate_every == 0 or run.trace.steps == last:
             _evaluate(run, held_out_loss)
             progress(run.trace.steps, run.trace.held_out[-1][1])
         if checkpoint and run.trace.steps % CHECKPOINT_EVERY == 0:
             _save(run, checkpoint)
+    if checkpoint:
+        _save(run, checkpoint)
     module.load_state_dict(run.best)
     module.eval()
     return run.trace

@@ -1,6 +1,6 @@
 """Training of one world model: features, then dynamics and outcome, then what retrieval needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -67,6 +67,26 @@ def train_world_model(
     Raises:
         PreplayError: When a loss is not finite, or the logs cannot be split.
     """
+    stages = train_in_stages(
+        data, config, seed=seed, shares=(1.0,), checkpoints=checkpoints, progress=progress
+    )
+    return next(stages)
+
+
+def train_in_stages(
+    data: EmbeddedTurns,
+    config: WorldModelConfig,
+    *,
+    seed: int,
+    shares: tuple[float, ...],
+    checkpoints: Path | None = None,
+    progress: Progress = lambda part, step, value: None,
+) -> Iterator[TrainedModel]:
+    """Train one world model and pause after each cumulative share of its steps, with a model that can be used.
+
+    The learning rate is planned for all steps; phi is trained to the end before the first pause. More than one share
+    needs ``checkpoints``. What is yielded is one and the same model, trained on in between.
+    """
     turns = turn_arrays(
         data,
         gamma=config.gamma,
@@ -84,7 +104,13 @@ def train_world_model(
     if checkpoints:
         checkpoints.mkdir(parents=True, exist_ok=True)
     features, trace = fit_features(
-        data.bank.embeddings, turns, config.features, horizon, seed=seed, device=device
+        data.bank.embeddings,
+        turns,
+        config.features,
+        horizon,
+        seed=seed,
+        device=device,
+        checkpoint=checkpoints / "features.safetensors" if checkpoints else None,
     )
     tasks = np.unique(turns.task)
     shape = ModelShape(data.bank.embeddings.shape[1], horizon, len(tasks[tasks >= 0]) > 1)
@@ -93,8 +119,9 @@ def train_world_model(
     model.features = features
     bank = torch.tensor(data.bank.embeddings, device=device)
     job = _prepare(model, bank, turns, seed, checkpoints, progress)
-    traces = {"features": trace} | _train_parts(job)
-    return TrainedModel(_add_retrieval(model, job, bank, data.bank.texts), turns, traces)
+    for share in shares:
+        traces = {"features": trace} | _train_parts(job, share)
+        yield TrainedModel(_add_retrieval(model, job, bank, data.bank.texts), turns, traces)
 
 
 @torch.no_grad()
@@ -117,18 +144,22 @@ def _prepare(
     return _Job(model, condition, model.latent(bank)[after], turns, seed, checkpoints, progress)
 
 
-def _train_parts(job: _Job) -> dict[str, TrainingTrace]:
-    traces = {"outcome": _train_outcome(job)}
+def _train_parts(job: _Job, share: float) -> dict[str, TrainingTrace]:
+    traces = {"outcome": _train_outcome(job, share)}
     dynamics = job.model.dynamics
     if isinstance(dynamics, NeighbourDynamics):
         train = job.rows(held_out=False)
         dynamics.fit(job.condition(train), job.latent[train])
     else:
-        traces["dynamics"] = _train_dynamics(job)
+        traces["dynamics"] = _train_dynamics(job, share)
     return traces
 
 
-def _train_dynamics(job: _Job) -> TrainingTrace:
+def _until(steps: int, share: float) -> int:
+    return max(1, round(steps * share))
+
+
+def _train_dynamics(job: _Job, share: float) -> TrainingTrace:
     def loss(module: nn.Module, rows: Tensor, generator: torch.Generator) -> Tensor:
         return module.loss(job.condition(rows), job.latent[rows], generator)  # pyright: ignore
 
@@ -144,11 +175,12 @@ def _train_dynamics(job: _Job) -> TrainingTrace:
         job.model.config.optimiser,
         seed=derive_seed(job.seed, "dynamics"),
         checkpoint=job.checkpoint("dynamics"),
+        until=_until(job.model.config.optimiser.steps, share),
         progress=lambda step, value: job.progress("dynamics", step, value),
     )
 
 
-def _train_outcome(job: _Job) -> TrainingTrace:
+def _train_outcome(job: _Job, share: float) -> TrainingTrace:
     device = job.model.device
     reward = torch.as_tensor(job.turns.reward, dtype=torch.float32, device=device)
     ended = torch.as_tensor(job.turns.terminated, dtype=torch.float32, device=device)
@@ -164,6 +196,7 @@ def _train_outcome(job: _Job) -> TrainingTrace:
         job.model.config.outcome,
         seed=derive_seed(job.seed, "outcome"),
         checkpoint=job.checkpoint("outcome"),
+        until=_until(job.model.config.outcome.steps, share),
         progress=lambda step, value: job.progress("outcome", step, value),
     )
 
