@@ -1,0 +1,89 @@
+"""When may the policy learn from dreams? A poor or an exploited model switches rehearsal off by itself."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from preplay_rllib._replay import Columns
+from preplay_rllib._settings import RehearsalSettings
+
+_DECAY = 0.7
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``open`` with an empty ``reason``, or the reason for staying closed."""
+
+    reason: str
+
+    @property
+    def open(self) -> bool:
+        return not self.reason
+
+
+class Gates:
+    """Running figures on the newest real rollouts, and the verdict that they give.
+
+    The gap compares imagined with real success from the same states: a policy that exploits the model succeeds in it
+    more often than in the world, however well single steps are predicted.
+    """
+
+    def __init__(self, settings: RehearsalSettings):
+        self.settings = settings
+        self.error: dict[str, float] = {}
+        self.gap: float | None = None
+        self.successes = 0
+
+    def observe_error(self, error: dict[str, float]) -> None:
+        """One-step figures of rows that were not trained on yet."""
+        self.error = error
+
+    def observe_gap(self, imagined: float, real: float) -> None:
+        gap = imagined - real
+        self.gap = gap if self.gap is None else _DECAY * self.gap + (1 - _DECAY) * gap
+
+    def verdict(self, real_steps: int) -> Verdict:
+        """Whether rehearsal may run after this many real steps."""
+        s = self.settings
+        if real_steps < s.warmup_steps:
+            return Verdict("warm-up")
+        if s.needs_success and not self.successes:
+            return Verdict("no success yet")
+        if not s.gates:
+            return Verdict("")
+        if self.error.get("exact", 1.0) < s.min_exact_match or self.error.get("error", 0.0) > s.max_error:
+            return Verdict("poor model")
+        if self.gap is not None and self.gap > s.max_gap:
+            return Verdict("exploited model")
+        return Verdict("")
+
+    def metrics(self) -> dict[str, float]:
+        """Figures to log; the gap is absent until it is known."""
+        return {f"model_{k}": v for k, v in self.error.items()} | (
+            {} if self.gap is None else {"gap": self.gap}
+        )
+
+    def get_state(self) -> dict[str, Any]:
+        return {"error": dict(self.error), "gap": self.gap, "successes": self.successes}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.error, self.gap, self.successes = state["error"], state["gap"], state["successes"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Newest real rows from which it is known whether success came within the horizon, and how often it did."""
+
+    rows: np.ndarray
+    real_success: float
+
+
+def known_outcomes(rows: Columns, horizon: int) -> Pairs:
+    """Rows of one rollout that were followed for ``horizon`` steps, or to the end of their episode."""
+    episode, ended, success = rows["episode"], rows["terminated"], rows["success"]
+    index = np.arange(len(episode))
+    last = np.array([np.flatnonzero(episode == e)[-1] for e in episode])
+    known = (last - index >= horizon - 1) | ended[last]
+    within = success[last] & (last - index < horizon)
+    return Pairs(np.flatnonzero(known), float(within[known].mean()) if known.any() else 0.0)

@@ -1,0 +1,144 @@
+"""Imagination: functions that run on a Learner, where the newest policy and the world model are.
+
+Shapes: B branches, H steps, N = rows that were alive.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from ray.rllib.core import DEFAULT_MODULE_ID, Columns
+from ray.rllib.core.learner.learner import Learner
+from ray.rllib.evaluation.postprocessing import Postprocessing
+from torch import Tensor
+
+from preplay_rllib import _model, _replay
+from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Imagined
+
+
+@dataclass(frozen=True)
+class Branching:
+    """How far branches go, and what ends them early."""
+
+    horizon: int
+    max_disagreement: float
+    gamma: float
+    lambda_: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Imagined rows as PPO trains on them, and what is worth knowing about them."""
+
+    columns: dict[str, np.ndarray]
+    branches: int
+    success_rate: float
+    mean_disagreement: float
+
+
+@torch.no_grad()
+def imagine_on_policy(learner: Learner, starts: _replay.Columns, branching: Branching) -> Batch:
+    """Branches under the newest policy with their advantages (GAE, cut branches bootstrapped)."""
+    policy, model, generator = _modules(learner, branching.seed)
+    state = model.states(starts, learner.device)
+    observation = model.observe(state)
+    alive = torch.ones(len(observation), dtype=torch.bool, device=learner.device)
+    steps: list[tuple[dict[str, Tensor], Imagined, Tensor]] = []
+    for _ in range(branching.horizon):
+        acted = _act(policy, observation, generator)
+        imagined = model.step(state, acted[Columns.ACTIONS], generator)
+        alive = alive & (imagined.disagreement < branching.max_disagreement)
+        steps.append((acted | {Columns.OBS: observation}, imagined, alive))
+        alive = alive & ~imagined.terminated & ~imagined.truncated
+        state, observation = imagined.state, imagined.observation
+        if not alive.any():
+            break
+    return _batch(policy, steps, branching)
+
+
+def _modules(learner: Learner, seed: int):
+    modules = learner.module
+    generator = torch.Generator(device=learner.device).manual_seed(seed)
+    model: EnsembleModule = modules[WORLD_MODEL].unwrapped()  # type: ignore[assignment]
+    return modules[DEFAULT_MODULE_ID].unwrapped(), model, generator
+
+
+def _act(policy, observation: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+    """Actions of the policy with their log-probabilities and the values of where they were taken."""
+    out = policy.forward_train({Columns.OBS: observation})
+    logits = out[Columns.ACTION_DIST_INPUTS]
+    action = torch.multinomial(torch.softmax(logits, -1), 1, generator=generator).squeeze(1)
+    logp = torch.log_softmax(logits, -1).gather(1, action[:, None]).squeeze(1)
+    return {
+        Columns.ACTIONS: action,
+        Columns.ACTION_LOGP: logp,
+        Columns.ACTION_DIST_INPUTS: logits,
+        Columns.VF_PREDS: policy.compute_values({}, embeddings=out[Columns.EMBEDDINGS]),
+    }
+
+
+def _batch(policy, steps, branching: Branching) -> Batch:
+    alive = torch.stack([a for _, _, a in steps])  # [H, B]
+    values = torch.stack([row[Columns.VF_PREDS] for row, _, _ in steps])
+    last = steps[-1][1].observation
+    out = policy.forward_train({Columns.OBS: last})
+    final = policy.compute_values({}, embeddings=out[Columns.EMBEDDINGS])
+    reward = torch.stack([s.reward for _, s, _ in steps])
+    terminated = torch.stack([s.terminated for _, s, _ in steps])
+    advantages = advantage(
+        reward,
+        values,
+        torch.cat([values[1:], final[None]]),
+        terminated,
+        alive,
+        branching.gamma,
+        branching.lambda_,
+    )
+    success = (torch.stack([s.success for _, s, _ in steps]) & alive).any(0)
+    names = (Columns.OBS, Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS)
+    columns = {name: torch.stack([row[name] for row, _, _ in steps])[alive] for name in names}
+    columns[Postprocessing.ADVANTAGES] = _scaled(advantages[alive], bool(success.any()))
+    columns[Postprocessing.VALUE_TARGETS] = (advantages + values)[alive]
+    return Batch(
+        columns={name: column.cpu().numpy() for name, column in columns.items()},
+        branches=alive.shape[1],
+        success_rate=success.float().mean().item(),
+        mean_disagreement=torch.stack([s.disagreement for _, s, _ in steps]).mean().item(),
+    )
+
+
+def advantage(
+    reward: Tensor,
+    value: Tensor,
+    next_value: Tensor,
+    terminated: Tensor,
+    alive: Tensor,
+    gamma: float,
+    lambda_: float,
+) -> Tensor:
+    """Generalised advantages, all float32 [H, B]: ``reward[t]`` and ``terminated[t]`` are what the action taken in the
+    state of ``value[t]`` led to, ``next_value[t]`` the value of the state that it led to.
+
+    A terminated step is not bootstrapped; a branch that ends in any other way is, with the value of where it ended.
+    """
+    delta = reward + gamma * next_value * ~terminated - value
+    advantages, running = torch.zeros_like(delta), torch.zeros_like(delta[0])
+    for t in reversed(range(len(delta))):
+        follows = alive[t + 1] if t + 1 < len(delta) else torch.zeros_like(alive[t])
+        running = delta[t] + gamma * lambda_ * running * follows
+        advantages[t] = running
+    return advantages * alive
+
+
+def _scaled(advantages: Tensor, any_success: bool) -> Tensor:
+    """Divided by their spread but by no less than .1, and left alone where nothing succeeded: that is noise."""
+    if not any_success or len(advantages) < 2:
+        return advantages
+    return advantages / advantages.std().clamp(min=0.1)
+
+
+def model_error(learner: Learner, rows: _replay.Columns) -> dict[str, float]:
+    """One-step error of the world model on real rows."""
+    model: EnsembleModule = learner.module[_model.WORLD_MODEL].unwrapped()  # type: ignore[assignment]
+    return model.error(rows, learner.device)

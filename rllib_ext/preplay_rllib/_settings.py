@@ -1,0 +1,93 @@
+"""What can be set about rehearsal, and the schedules of it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Schedule = float | Sequence[tuple[int, float]]
+"""A constant, or (real environment steps, value) pairs with straight lines between them."""
+
+
+def at(schedule: Schedule, real_steps: int) -> float:
+    """Value of a schedule after this many real steps."""
+    if isinstance(schedule, int | float):
+        return float(schedule)
+    steps, values = zip(*schedule, strict=True)
+    return float(np.interp(real_steps, steps, values))
+
+
+class RehearsalSettings(BaseModel):
+    """How real and imagined experience are mixed.
+
+    Per training step with n real rows, ``n (1 - real_ratio) / real_ratio`` imagined rows are made in ``rounds`` equal
+    parts, each from branches of ``horizon`` steps under the newest policy. The on-policy defaults are the ones that
+    worked on MiniGrid with 512 real rows per step: 4 rounds of 256 branches of 15 steps.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    real_ratio: Schedule = 1 / 31
+    """Share of real rows among all rows trained on, in (0, 1]; 1 switches rehearsal off."""
+    imagined_weight: float = Field(1.0, ge=0)
+    """λ: factor on the imagined rows' advantages (PPO) or losses (DQN, SAC)."""
+    horizon: Schedule = 15
+    rounds: int = Field(4, ge=1)
+    imagined_epochs: int = Field(2, ge=1)
+    imagined_minibatches: int = Field(4, ge=1)
+    """Gradient steps per pass over the imagined rows of one round."""
+    success_starts: float = Field(0.5, ge=0, le=1)
+    """Share of branches that start on the way to a past success; the others start anywhere in the replay."""
+    warmup_steps: int = Field(512, ge=0)
+    needs_success: bool = True
+    """Rehearse only once a real episode has succeeded: before, there is nothing to rehearse for."""
+    min_rows: int = Field(64, ge=1)
+    """Imagined batches with fewer rows are skipped: their advantages are noise."""
+    max_disagreement: float = Field(0.5, gt=0)
+    """A branch is cut where at least this share of the ensemble disagrees with its mean prediction."""
+    imagined_capacity: int = Field(2000, ge=1)
+    """Imagined transitions that DQN and SAC keep: the policy moves on and so must they."""
+
+    min_exact_match: float = Field(0.75, ge=0, le=1)
+    """Gate: share of the newest real transitions predicted exactly *before* they are trained on."""
+    max_gap: float = Field(0.1, ge=0)
+    """Gate: imagined success minus real success from the same states, a running mean."""
+    max_error: float = Field(0.5, ge=0)
+    """Gate for continuous observations: one-step error in units of the observations' one-step change."""
+    gates: bool = True
+
+    world_model: Literal["grid", "vector"] = "grid"
+    """``grid`` for MiniGrid's one-hot view, ``vector`` for observations of real numbers."""
+    max_steps: int | None = Field(None, ge=1)
+    """The task's time limit, which MiniGrid's reward depends on; the ``MiniGrid`` environment here knows its own."""
+    see_through_walls: bool | None = None
+    """Whether MiniGrid's view shows what is behind walls (the empty rooms); also known by ``MiniGrid``."""
+    model_updates: int = Field(40, ge=0)
+    """Gradient steps of the world model per 512 real steps; 0 leaves it untrained (the placebo)."""
+    model_batch_size: int = Field(256, ge=1)
+    model_lr: float = Field(1e-3, gt=0)
+    model_members: int = Field(5, ge=2)
+    model_hidden: int = Field(64, ge=1)
+    success_share: float = Field(0.25, ge=0, le=1)
+    """Share of each of the world model's batches that ends an episode: success and failure are rare."""
+    replay_capacity: int = Field(50_000, ge=1)
+
+    bonus: float = Field(0.02, ge=0)
+    """β of the first-visit bonus β / √N on the real stream: N episodes so far have visited this observation."""
+    uniform_mix: float = Field(0.05, ge=0, lt=1)
+    """The policy acts by (1 - ε) π + ε / A."""
+
+    @model_validator(mode="after")
+    def _ratio_is_a_share(self) -> "RehearsalSettings":
+        values = (
+            [self.real_ratio] if isinstance(self.real_ratio, float | int) else [v for _, v in self.real_ratio]
+        )
+        if not all(0 < v <= 1 for v in values):
+            raise ValueError(f"real_ratio must lie in (0, 1], got {self.real_ratio}")
+        return self
+
+    def imagined_rows(self, real_rows: int, real_steps: int) -> int:
+        """Imagined rows that belong to this many real rows."""
+        ratio = at(self.real_ratio, real_steps)
+        return round(real_rows * (1 - ratio) / ratio)
