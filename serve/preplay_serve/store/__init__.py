@@ -1,7 +1,13 @@
 """What the server knows, in SQL: evaluations, decisions and their outcomes, published artifacts, tokens."""
 
 from preplay_serve.store._artifacts import ArtifactKind, ArtifactRecord, Artifacts
-from preplay_serve.store._decisions import DecisionFilter, DecisionRecord, Decisions, OutcomeRecord
+from preplay_serve.store._decisions import (
+    DecisionContent,
+    DecisionFilter,
+    DecisionRecord,
+    Decisions,
+    OutcomeRecord,
+)
 from preplay_serve.store._evaluations import Evaluations
 from preplay_serve.store._records import (
     FINAL,
@@ -21,6 +27,7 @@ __all__ = [
     "ArtifactKind",
     "ArtifactRecord",
     "Artifacts",
+    "DecisionContent",
     "DecisionFilter",
     "DecisionRecord",
     "Decisions",

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any, Literal
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 from sqlalchemy import Connection, Engine, Row, insert, select, update
 
 from preplay.errors import PreplayError
@@ -24,7 +24,7 @@ class ArtifactRecord(Record):
     path: str
     published: AwareDatetime
     current: bool
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = Field(default_factory=dict)
     """For people: encoder, algorithm, metrics, rows, ..."""
 
 

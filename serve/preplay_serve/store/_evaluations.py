@@ -81,6 +81,12 @@ class Evaluations:
             rows = db.execute(select(table.c.status, func.count()).group_by(table.c.status))
             return {status: number for status, number in rows}
 
+    def queued(self, token: str) -> int:
+        """How many of a token's evaluations wait."""
+        query = select(func.count()).where(table.c.token == token, table.c.status == "queued")
+        with self._engine.connect() as db:
+            return int(db.execute(query).scalar_one())
+
     def cancel(self, evaluation_id: str) -> EvaluationRecord | None:
         """Ask for the end of an evaluation: a queued one ends here, a running one when its runner has stopped it."""
         for status, after in (("queued", "cancelled"), ("running", "cancelling")):
@@ -178,7 +184,7 @@ class Evaluations:
                 lease_until=now + lease_s,
                 attempts=table.c.attempts + 1,
                 revision=table.c.revision + 1,
-            )  # fmt: skip
+            )
         )
         with self._engine.begin() as db:
             return db.execute(query).rowcount == 1

@@ -1,0 +1,47 @@
+"""A running server in this process: Ray, Serve and the application, up and down in order."""
+
+import os
+import threading
+from collections.abc import Callable
+
+from preplay_serve._config import ServerConfig
+
+
+def serve_until(
+    stop: threading.Event,
+    config: ServerConfig,
+    *,
+    host: str,
+    port: int,
+    haproxy: bool = False,
+    address: str | None = None,
+    num_cpus: int | None = None,
+    on_ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until the event is set, then let running requests end and give running evaluations back.
+
+    Args:
+        haproxy: Put HAProxy in front of the replicas, as Ray Serve offers it.
+        address: Ray cluster; a local one by default.
+        on_ready: Called when requests are answered.
+    """
+    if haproxy:
+        os.environ["RAY_SERVE_ENABLE_HA_PROXY"] = "1"  # read by Serve when it is imported
+    import ray
+    from ray import serve
+    from ray.serve.schema import LoggingConfig
+
+    from preplay.stage import connect
+    from preplay_serve.app import application
+
+    connect(address, num_cpus=num_cpus)
+    quiet = LoggingConfig(log_level="WARNING", enable_access_log=False)
+    serve.start(http_options={"host": host, "port": port, "request_timeout_s": None}, logging_config=quiet)
+    try:
+        serve.run(application(config), name="preplay", route_prefix="/", logging_config=quiet)
+        on_ready()
+        stop.wait()
+    finally:
+        serve.shutdown()
+        if address is None:
+            ray.shutdown()

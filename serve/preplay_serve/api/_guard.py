@@ -1,0 +1,150 @@
+"""What every request passes first: an id, a size, a deadline for its body, and strictly correct JSON."""
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from preplay_serve._config import Limits
+from preplay_serve.api._context import begin_request, request_id
+from preplay_serve.api._errors import Refusal, problem
+from preplay_serve.api._metrics import Metrics
+
+log = logging.getLogger("preplay_serve.access")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_BRACKET = re.compile(rb"[\[\]{}]")
+_HEADERS: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_PAGE_POLICY = (
+    "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline';"
+    " connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+
+class Guard:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics):
+        self._app, self._limits, self._metrics = app, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass other scopes on."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        headers = Headers(scope=scope)
+        begin_request(headers.get("x-request-id"))
+        answer = _Answer(send)
+        started = time.perf_counter()
+        try:
+            body = await self._body(headers, receive)
+            await self._app(scope, _replay(body, receive), answer)
+        except Refusal as refusal:
+            refused = problem(refusal.status_code, refusal.detail, fix=refusal.fix, headers=refusal.headers)
+            await refused(scope, receive, answer)
+        finally:
+            self._account(scope, answer.status, time.perf_counter() - started)
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length[:20]) > self._limits.body_bytes:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(self._limits.body_timeout_s):
+                body = await self._read(receive)
+        except TimeoutError:
+            raise Refusal(408, "The request's body did not arrive in time.") from None
+        if body and headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
+            check_json(body, self._limits.depth)
+        return body
+
+    async def _read(self, receive: Receive) -> bytes:
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refusal(400, "The connection was closed before the body was complete.")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._limits.body_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    def _too_large(self) -> Refusal:
+        return Refusal(413, f"A request may have {self._limits.body_bytes} bytes at most.")
+
+    def _account(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count and log by the route's template: never by what stands in a path, query, header or body."""
+        route = getattr(scope.get("route"), "path", "unknown")
+        self._metrics.requests.labels(scope["method"][:16], route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        fields = {"method": scope["method"][:16], "route": route, "status": status}
+        fields |= {"milliseconds": round(seconds * 1000, 2), "token": scope.get("preplay_token", "-")}
+        log.info("request", extra={"fields": fields})
+
+
+class _Answer:
+    """Notes the status and adds the headers that every answer carries."""
+
+    def __init__(self, send: Send):
+        self._send, self.status = send, 500
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = request_id()
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            if headers.get("content-type", "").startswith("text/html"):
+                headers.setdefault("Content-Security-Policy", _PAGE_POLICY)
+        await self._send(message)
+
+
+def check_json(body: bytes, depth: int) -> None:
+    """Refuse what the JSON standard does not allow, and nesting that is made to exhaust parsers.
+
+    Raises:
+        Refusal: 400 with the reason.
+    """
+    level = 0
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
+        level += 1 if bracket[0] in b"[{" else -1
+        if level > depth:
+            raise Refusal(400, f"The JSON is nested more than {depth} levels deep.")
+    try:
+        json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise Refusal(400, "The body is not valid UTF-8.") from None
+    except (ValueError, RecursionError) as error:
+        where = (
+            f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        )
+        raise Refusal(400, f"The body is not valid JSON{where}.") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then whatever comes (the client going away)."""
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
