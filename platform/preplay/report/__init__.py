@@ -9,7 +9,15 @@ from preplay.report._curves import (
     Weights,
 )
 from preplay.report._files import read_report, write_report
-from preplay.report._html import render_body, render_facts, render_html, style_sheet, viewer_script
+from preplay.report._html import (
+    page_environment,
+    render_body,
+    render_facts,
+    render_html,
+    style_sheet,
+    viewer_script,
+)
+from preplay.report._plots import Axis, axis_for
 from preplay.report._schema import (
     SCHEMA_VERSION,
     BehaviorPolicy,
@@ -29,6 +37,7 @@ from preplay.report._table import compare_table, differences_table
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Axis",
     "BehaviorPolicy",
     "CalibrationBin",
     "ClippedValue",
@@ -45,9 +54,11 @@ __all__ = [
     "Truth",
     "Turn",
     "Weights",
+    "axis_for",
     "compare_table",
     "differences_table",
     "json_schema",
+    "page_environment",
     "read_report",
     "render_body",
     "render_facts",

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 from preplay.report import _charts, _differences, _numbers, _plots
@@ -76,10 +76,20 @@ def _render(template: str, report: EvaluationReport, **extra: Any) -> str:
     )
 
 
+def page_environment(package: str) -> Environment:
+    """For other pages that look like the report: templates of ``package``, and the report's own under ``report/``."""
+    own = PrefixLoader({"report": PackageLoader("preplay.report")})
+    return _environment_of(ChoiceLoader([PackageLoader(package), own]))
+
+
 @cache
 def _environment() -> Environment:
+    return _environment_of(PackageLoader("preplay.report"))
+
+
+def _environment_of(loader: BaseLoader) -> Environment:
     environment = Environment(
-        loader=PackageLoader("preplay.report"),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
