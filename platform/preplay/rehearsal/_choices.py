@@ -51,7 +51,11 @@ class ActionChoices:
                 fix=f"Ask for at most {len(ids)}.",
             )
         points = turns.bank.embeddings[ids].astype(np.float64)
-        means = KMeans(count, n_init=3, random_state=derive_seed(seed, "action choices") % 2**32).fit(points)
+        means = KMeans(
+            count,
+            n_init=3,  # pyright: ignore[reportArgumentType]
+            random_state=derive_seed(seed, "action choices") % 2**32,
+        ).fit(points)
         nearest = np.unique(means.transform(points).argmin(0))
         chosen = ids[nearest]
         return cls(tuple(turns.bank.texts[i] for i in chosen.tolist()), turns.bank.embeddings[chosen])

@@ -25,9 +25,12 @@ SURVIVAL_FLOOR = 1e-3
 
 
 class Behaviour(Protocol):
-    """Chooses actions inside imagination. ``draws`` is the number of uniform numbers it needs per row and step."""
+    """Chooses actions inside imagination."""
 
-    draws: int
+    @property
+    def draws(self) -> int:
+        """Uniform numbers it needs per row and step."""
+        ...
 
     def actions(
         self, world: World, step: int, rows: np.ndarray, state: np.ndarray, uniform: np.ndarray

@@ -90,7 +90,7 @@ class TextWorld:
     def texts(self, state: np.ndarray) -> list[str]:
         """The newest imagined observation of each row; empty for a row that nothing has been imagined in yet."""
         rows = state[:, -1].astype(np.int64).tolist()
-        return [self.model.texts[row] if row >= 0 else "" for row in rows]
+        return [str(self.model.texts[row]) if row >= 0 else "" for row in rows]
 
     @cached_property
     def _probe(self) -> WorldState:
