@@ -1,7 +1,21 @@
 """Rehearsal for RLlib: algorithms that mix real with imagined experience. Change one import and train."""
 
+from preplay_rllib._curve import Point
 from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid
 from preplay_rllib._ppo import RehearsalPPO, RehearsalPPOConfig
+from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
 from preplay_rllib._settings import RehearsalSettings
+from preplay_rllib._train import algorithm_config, train_rehearsal
 
-__all__ = ["OPTIMAL_RETURN", "MiniGrid", "RehearsalPPO", "RehearsalPPOConfig", "RehearsalSettings"]
+__all__ = [
+    "OPTIMAL_RETURN",
+    "MiniGrid",
+    "Point",
+    "RehearsalPPO",
+    "RehearsalPPOConfig",
+    "RehearsalRun",
+    "RehearsalRunConfig",
+    "RehearsalSettings",
+    "algorithm_config",
+    "train_rehearsal",
+]

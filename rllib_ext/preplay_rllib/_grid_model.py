@@ -1,9 +1,10 @@
 """World model of MiniGrid: learned consequences of actions around the agent, on a belief map that remembers.
 
-Per step an ensemble sees the cell ahead, what is carried and the action, and predicts whether the agent moves, what the
-cell ahead and the carried object become, success and termination. A second network guesses unknown cells as they come
-into sight, nearest first, given what is known around them; a guess is written into the belief and stays. Everything
-that acts at a distance (moving obstacles) is out of its reach: the gate on exact match then switches rehearsal off.
+Per step an ensemble sees the cell ahead, what is carried and the action, and predicts whether the agent moves, what
+the cell ahead and the carried object become, success and termination. A second network guesses unknown cells as they
+come into sight, nearest first, given what is known around them; a guess is written into the belief and stays.
+Everything that acts at a distance (moving obstacles) is out of its reach: the gate on exact match then switches
+rehearsal off.
 """
 
 from collections.abc import Sequence

@@ -117,8 +117,8 @@ def advantage(
     gamma: float,
     lambda_: float,
 ) -> Tensor:
-    """Generalised advantages, all float32 [H, B]: ``reward[t]`` and ``terminated[t]`` are what the action taken in the
-    state of ``value[t]`` led to, ``next_value[t]`` the value of the state that it led to.
+    """Generalised advantages, all float32 [H, B]: ``reward[t]`` and ``terminated[t]`` are what the action taken in
+    the state of ``value[t]`` led to, ``next_value[t]`` the value of the state that it led to.
 
     A terminated step is not bootstrapped; a branch that ends in any other way is, with the value of where it ended.
     """

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class EnsembleMLP(nn.Module):
 
     def __init__(self, members: int, sizes: Sequence[int]):
         super().__init__()
-        pairs = list(zip(sizes[:-1], sizes[1:], strict=True))
+        pairs = list(pairwise(sizes))
         self.weights = nn.ParameterList(
             nn.Parameter(torch.randn(members, i, o) / np.sqrt(i)) for i, o in pairs
         )

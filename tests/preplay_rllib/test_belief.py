@@ -55,7 +55,7 @@ def test_carried_grid_agrees_with_the_next_view_except_for_what_the_action_chang
 @pytest.mark.parametrize("task", TASKS)
 def test_visible_cells_are_those_that_minigrid_shows(task):
     for _, _, nxt, env in random_walk(task, 60, 1):
-        grid, mask = env.unwrapped.gen_obs_grid()
+        _, mask = env.unwrapped.gen_obs_grid()
         # the whole field of view, shadows included, as the simulator knows it
         env.unwrapped.see_through_walls = True
         whole = torch.as_tensor(encode(env.unwrapped.gen_obs()["image"]))[None]

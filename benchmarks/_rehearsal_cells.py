@@ -1,0 +1,183 @@
+"""One cell of the rehearsal benchmark: a task, an arm and a seed, run to 0.9 of the optimal return and a bit on.
+
+``python -m benchmarks._rehearsal_cells OUT --tasks ... --arms ... --seeds 0:5`` runs cells one after the other and
+skips those that are there, so that several processes can share a folder and a kill loses one cell at most.
+"""
+
+import argparse
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core import Columns
+
+from preplay_rllib import OPTIMAL_RETURN, MiniGrid, RehearsalPPOConfig
+
+SHARE_OF_OPTIMUM = 0.9
+WINDOW = 50
+EVALUATION_EPISODES, FIRST_EVALUATION_SEED = 48, 1_000_000
+AFTER_REACHED = 4096
+LIMITS = {"ppo": 120_000}
+LIMIT = 40_000
+
+
+def ppo() -> AlgorithmConfig:
+    """Tuned PPO of RLlib, the first bar: DoorKey-5x5 in 45-56 thousand real steps."""
+    return (
+        PPOConfig()
+        .training(
+            train_batch_size_per_learner=2048,
+            minibatch_size=256,
+            num_epochs=4,
+            lr=1e-3,
+            gamma=0.99,
+            lambda_=0.95,
+            entropy_coeff=0.01,
+            use_kl_loss=False,
+            clip_param=0.2,
+            vf_loss_coeff=0.5,
+            grad_clip=0.5,
+        )
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=16)
+        .rl_module(
+            model_config={"fcnet_hiddens": [64, 64], "fcnet_activation": "tanh", "vf_share_layers": False}
+        )
+    )
+
+
+def rehearsal(**options: Any) -> AlgorithmConfig:
+    """RehearsalPPO as it comes, with single settings changed for the ablations."""
+    return RehearsalPPOConfig().rehearsal(**options)
+
+
+def matched() -> AlgorithmConfig:
+    """The second bar: same collector, bonus and gradient steps per real step (8 x 2 real + 4 x 8 imagined = 24 x 2),
+    no world model."""
+    return RehearsalPPOConfig().training(num_epochs=24).rehearsal(real_ratio=1.0, model_updates=0)
+
+
+ARMS = {
+    "ppo": ppo,
+    "matched": matched,
+    "rehearsal": rehearsal,
+    "placebo": lambda: rehearsal(model_updates=0),
+    "placebo-open": lambda: rehearsal(model_updates=0, gates=False),
+    "collector": lambda: rehearsal(real_ratio=1.0, model_updates=0),
+    "no-gates": lambda: rehearsal(gates=False),
+    "no-bonus": lambda: rehearsal(bonus=0.0),
+    "no-mixing": lambda: rehearsal(uniform_mix=0.0),
+    "uniform-starts": lambda: rehearsal(success_starts=0.0),
+}
+"""``collector`` is RehearsalPPO without rehearsal; ``placebo`` has an untrained model, ``-open`` no gates either."""
+
+
+def run_cell(task: str, arm: str, seed: int) -> dict[str, Any]:
+    """Train until the bar is reached, then 4096 steps more.
+
+    The bar counts as reached when the mean of the last 50 training episodes is above it *and* so is the mean of 48
+    fresh episodes, each played to its end: the window alone flatters an agent whose failures take longest.
+
+    Returns ``reached`` (real steps, None if the limit came first), ``steps``, ``final`` (mean of 48 fresh episodes),
+    ``cpu_seconds`` until the bar, and the curve of (steps, return, gate open).
+    """
+    config = (
+        ARMS[arm]().environment(MiniGrid, env_config={"id": task}).debugging(seed=seed, log_level="ERROR")
+    )
+    config.reporting(
+        metrics_num_episodes_for_smoothing=WINDOW,
+        min_time_s_per_iteration=0,
+        min_sample_timesteps_per_iteration=0,
+    )
+    algorithm = config.build_algo()
+    try:
+        return _train(algorithm, task, LIMITS.get(arm, LIMIT))
+    finally:
+        algorithm.stop()
+
+
+def _train(algorithm: Any, task: str, limit: int) -> dict[str, Any]:
+    started, reached, cpu, curve = time.process_time(), None, 0.0, []
+    goal, steps = SHARE_OF_OPTIMUM * OPTIMAL_RETURN[task], 0
+    while steps < (limit if reached is None else min(limit, reached + AFTER_REACHED)):
+        result = algorithm.train()
+        steps = int(result["env_runners"]["num_env_steps_sampled_lifetime"])
+        value = float(result["env_runners"].get("episode_return_mean", float("nan")))
+        curve.append((steps, value, float(result.get("rehearsal", {}).get("open", 0.0))))
+        if reached is None:
+            cpu = time.process_time() - started
+            reached = steps if value >= goal and evaluate(algorithm, task) >= goal else None
+    final = evaluate(algorithm, task)
+    return {"reached": reached, "steps": steps, "final": final, "cpu_seconds": cpu, "curve": curve}
+
+
+@torch.no_grad()
+def evaluate(algorithm: Any, task: str) -> float:
+    """Mean return of fresh episodes under the policy that collects experience, each to its own end."""
+    envs = [MiniGrid({"id": task}) for _ in range(EVALUATION_EPISODES)]
+    observations = np.stack([env.reset(seed=FIRST_EVALUATION_SEED + i)[0] for i, env in enumerate(envs)])
+    running, total = np.arange(len(envs)), 0.0
+    while len(running):
+        actions = _act(algorithm.env_runner.module, observations[running])
+        going = []
+        for index, action in zip(running, actions, strict=True):
+            observations[index], reward, terminated, truncated, _ = envs[index].step(int(action))
+            total += float(reward)
+            going.append(not (terminated or truncated))
+        running = running[np.array(going)]
+    return total / len(envs)
+
+
+def _act(module: Any, observations: np.ndarray) -> np.ndarray:
+    out = module.forward_exploration({Columns.OBS: torch.as_tensor(observations)}, t=10**9)
+    if Columns.ACTIONS in out:
+        return out[Columns.ACTIONS].numpy()
+    return torch.distributions.Categorical(logits=out[Columns.ACTION_DIST_INPUTS]).sample().numpy()
+
+
+def cell_file(folder: Path, task: str, arm: str, seed: int) -> Path:
+    """Where a cell is kept."""
+    return folder / task / f"{arm}-{seed}.json"
+
+
+def ensure_cell(folder: Path, task: str, arm: str, seed: int) -> dict[str, Any]:
+    """The cell, from the folder if it was run before."""
+    file = cell_file(folder, task, arm, seed)
+    if not file.exists():
+        cell = run_cell(task, arm, seed)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        staged = file.with_suffix(".part")
+        staged.write_text(json.dumps(cell))
+        staged.rename(file)
+    return json.loads(file.read_text())
+
+
+def quiet() -> None:
+    """One thread and no chatter of RLlib."""
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run cells of the rehearsal benchmark.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tasks", nargs="+", required=True, metavar="MiniGrid-...-v0")
+    parser.add_argument("--arms", nargs="+", required=True, choices=ARMS)
+    parser.add_argument("--seeds", default="0:5", help="first:last+1")
+    args = parser.parse_args()
+    quiet()
+    first, stop = map(int, args.seeds.split(":"))
+    for seed in range(first, stop):
+        for task in args.tasks:
+            for arm in args.arms:
+                cell = ensure_cell(args.folder, task, arm, seed)
+                print(task, arm, seed, {k: v for k, v in cell.items() if k != "curve"}, flush=True)
+
+
+if __name__ == "__main__":
+    main()
