@@ -13,6 +13,7 @@ from preplay.rehearsal._behaviour import (
 )
 from preplay.rehearsal._choices import ActionChoices
 from preplay.rehearsal._director import Directive, Director, SkillAdapter
+from preplay.rehearsal._dream import GoalTransitions, dream, relabel
 from preplay.rehearsal._dynamics_world import DynamicsWorld
 from preplay.rehearsal._experience import Experience, Session, Transitions
 from preplay.rehearsal._goal import GoalWorld, SubGoal
@@ -32,6 +33,8 @@ from preplay.rehearsal._tabular import TabularWorld
 from preplay.rehearsal._text_actor import DecideNow, TextActor
 from preplay.rehearsal._text_world import TextWorld
 from preplay.rehearsal._triggers import AnyOf, AtKeyDecisions, EveryNSteps, Moment, Trigger, WhenUncertain
+from preplay.rehearsal._two_agents import CrossingRules, TwoAgentWorld, habit, predicted_other
+from preplay.rehearsal._two_level import SubGoalModel, TwoLevel
 from preplay.rehearsal._world import ImaginedStep, World, action_count
 
 __all__ = [
@@ -45,6 +48,7 @@ __all__ = [
     "Behaviour",
     "Branches",
     "CategoricalCEM",
+    "CrossingRules",
     "DecideNow",
     "Decision",
     "Directive",
@@ -55,6 +59,7 @@ __all__ = [
     "Experience",
     "FirstThen",
     "GaussianCEM",
+    "GoalTransitions",
     "GoalWorld",
     "Horizon",
     "ImaginedPolicy",
@@ -82,20 +87,27 @@ __all__ = [
     "SkillAdapter",
     "Starts",
     "SubGoal",
+    "SubGoalModel",
     "SuggestedPlans",
     "TabularWorld",
     "TextActor",
     "TextWorld",
     "Transitions",
     "Trigger",
+    "TwoAgentWorld",
+    "TwoLevel",
     "WhenUncertain",
     "World",
     "WorldModelEnv",
     "WorldModelVectorEnv",
     "action_count",
     "draw_by",
+    "dream",
     "fit_logged_policy",
+    "habit",
     "imagine",
     "packaged_model",
+    "predicted_other",
+    "relabel",
     "run_mission",
 ]
