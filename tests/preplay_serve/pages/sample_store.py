@@ -3,8 +3,6 @@
 import datetime as dt
 from pathlib import Path
 
-from tests.report.sample_report import HOSTILE, full_report, hostile_report
-
 from preplay_serve.store import (
     DecisionContent,
     DecisionRecord,
@@ -15,6 +13,7 @@ from preplay_serve.store import (
     Store,
     open_store,
 )
+from tests.report.sample_report import HOSTILE, full_report, hostile_report
 
 NOON = dt.datetime(2026, 5, 30, 12, tzinfo=dt.UTC)
 POLICIES = ("env:empathetic", "env:step-by-step", "env:concise", "env:upsell")
