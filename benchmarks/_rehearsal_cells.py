@@ -59,7 +59,7 @@ def rehearsal(**options: Any) -> AlgorithmConfig:
 def matched() -> AlgorithmConfig:
     """The second bar: same collector, bonus and gradient steps per real step (8 x 2 real + 4 x 8 imagined = 24 x 2),
     no world model."""
-    return RehearsalPPOConfig().training(num_epochs=24).rehearsal(real_ratio=1.0, model_updates=0)
+    return RehearsalPPOConfig().rehearsal(real_ratio=1.0, model_updates=0)
 
 
 ARMS = {
@@ -68,13 +68,12 @@ ARMS = {
     "rehearsal": rehearsal,
     "placebo": lambda: rehearsal(model_updates=0),
     "placebo-open": lambda: rehearsal(model_updates=0, gates=False),
-    "collector": lambda: rehearsal(real_ratio=1.0, model_updates=0),
     "no-gates": lambda: rehearsal(gates=False),
     "no-bonus": lambda: rehearsal(bonus=0.0),
     "no-mixing": lambda: rehearsal(uniform_mix=0.0),
     "uniform-starts": lambda: rehearsal(success_starts=0.0),
 }
-"""``collector`` is RehearsalPPO without rehearsal; ``placebo`` has an untrained model, ``-open`` no gates either."""
+"""``placebo`` has an untrained model, ``placebo-open`` no gates either."""
 
 
 def run_cell(task: str, arm: str, seed: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from preplay_rllib._curve import Point
 from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid
+from preplay_rllib._off_policy import RehearsalDQN, RehearsalDQNConfig, RehearsalSAC, RehearsalSACConfig
 from preplay_rllib._ppo import RehearsalPPO, RehearsalPPOConfig
 from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
 from preplay_rllib._settings import RehearsalSettings
@@ -11,10 +12,14 @@ __all__ = [
     "OPTIMAL_RETURN",
     "MiniGrid",
     "Point",
+    "RehearsalDQN",
+    "RehearsalDQNConfig",
     "RehearsalPPO",
     "RehearsalPPOConfig",
     "RehearsalRun",
     "RehearsalRunConfig",
+    "RehearsalSAC",
+    "RehearsalSACConfig",
     "RehearsalSettings",
     "algorithm_config",
     "train_rehearsal",

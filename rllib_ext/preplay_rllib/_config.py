@@ -12,6 +12,7 @@ from preplay_rllib._grid_model import GridModule, GridTracker
 from preplay_rllib._minigrid import MiniGrid
 from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Tracker
 from preplay_rllib._settings import RehearsalSettings
+from preplay_rllib._vector_model import VectorModule, VectorTracker
 
 
 class RehearsalConfigMixin:
@@ -40,7 +41,7 @@ class RehearsalConfigMixin:
 
     def make_tracker(self) -> Tracker:
         """What follows the real stream for the chosen world model."""
-        return GridTracker()
+        return GridTracker() if self.rehearsal_settings.world_model == "grid" else VectorTracker()
 
     def get_multi_rl_module_spec(self, *, inference_only: bool = False, **kwargs: Any):
         spec = super().get_multi_rl_module_spec(inference_only=inference_only, **kwargs)  # type: ignore[misc]
@@ -56,11 +57,13 @@ class RehearsalConfigMixin:
         return spec
 
     def _model_class(self) -> type[EnsembleModule]:
-        return GridModule
+        return GridModule if self.rehearsal_settings.world_model == "grid" else VectorModule
 
     def _world_model_config(self) -> dict[str, Any]:
         settings = self.rehearsal_settings
         sizes = {"members": settings.model_members, "hidden": settings.model_hidden}
+        if settings.world_model == "vector":
+            return sizes
         return sizes | (
             self._known_task() | {k: v for k, v in self._set_task(settings).items() if v is not None}
         )

@@ -18,12 +18,13 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from preplay.seeding import derive_seed, numpy_rng
 from preplay_rllib._bonus import FirstVisitBonus
 from preplay_rllib._gates import Gates, Verdict, known_outcomes
-from preplay_rllib._imagine import Batch, Branching, imagine_on_policy, model_error
+from preplay_rllib._imagine import Batch, Branching, fit_scales, imagine_on_policy, model_error
 from preplay_rllib._model import WORLD_MODEL, Tracker
 from preplay_rllib._replay import Columns, Replay
 from preplay_rllib._settings import RehearsalSettings, at
 
 _GAP_ROWS = 128
+_SCALE_ROWS = 2048
 _REAL_ROWS_PER_UPDATE_COUNT = 512
 
 
@@ -68,6 +69,8 @@ class Engine:
         if not updates:
             return None
         rng = self.rng("model")
+        scales = functools.partial(fit_scales, rows=self.replay.sample(_SCALE_ROWS, 0.0, self.rng("scales")))
+        learners.foreach_learner(scales)
         rows = self.replay.sample(updates * size, self.settings.success_share, rng)
         order = rng.permutation(updates * size)  # the rare rows come first otherwise
         batch = {name: values[order] for name, values in rows.items()}
@@ -75,14 +78,18 @@ class Engine:
 
     def branch(self, learners: LearnerGroup, starts: Columns, real_steps: int, *stream: str | int) -> Batch:
         """On-policy branches from these rows."""
-        branching = Branching(
+        branching = self.branching(real_steps, *stream)
+        return call_first(learners, functools.partial(imagine_on_policy, starts=starts, branching=branching))
+
+    def branching(self, real_steps: int, *stream: str | int) -> Branching:
+        """How branches go after this many real steps, with a seed of their own."""
+        return Branching(
             horizon=self.horizon(real_steps),
             max_disagreement=self.settings.max_disagreement,
             gamma=self._gamma,
             lambda_=self._lambda,
             seed=derive_seed(self.seed, "branch", self.iteration, *stream),
         )
-        return call_first(learners, functools.partial(imagine_on_policy, starts=starts, branching=branching))
 
     def horizon(self, real_steps: int) -> int:
         return max(1, round(at(self.settings.horizon, real_steps)))

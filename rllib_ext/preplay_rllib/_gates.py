@@ -8,7 +8,7 @@ import numpy as np
 from preplay_rllib._replay import Columns
 from preplay_rllib._settings import RehearsalSettings
 
-_DECAY = 0.7
+_DECAY = 0.5
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ class GridModule(EnsembleModule):
         outcome, everyone, mean = (_Outcome.of(o, action) for o in (chosen, out, out.mean(0)))
         after = self._carry_out(state, action, outcome, generator)
         steps = after.step
-        success = outcome.success & outcome.terminated
+        # one member's fantasy is enough to be exploited over a branch: a success needs all of them
+        success = everyone.success.all(0) & outcome.terminated
         return Imagined(
             state=after,
             observation=self.observe(after),

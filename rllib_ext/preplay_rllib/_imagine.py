@@ -12,7 +12,7 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.evaluation.postprocessing import Postprocessing
 from torch import Tensor
 
-from preplay_rllib import _model, _replay
+from preplay_rllib import _replay
 from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Imagined
 
 
@@ -40,7 +40,7 @@ class Batch:
 @torch.no_grad()
 def imagine_on_policy(learner: Learner, starts: _replay.Columns, branching: Branching) -> Batch:
     """Branches under the newest policy with their advantages (GAE, cut branches bootstrapped)."""
-    policy, model, generator = _modules(learner, branching.seed)
+    policy, model, generator = learner_modules(learner, branching.seed)
     state = model.states(starts, learner.device)
     observation = model.observe(state)
     alive = torch.ones(len(observation), dtype=torch.bool, device=learner.device)
@@ -57,7 +57,7 @@ def imagine_on_policy(learner: Learner, starts: _replay.Columns, branching: Bran
     return _batch(policy, steps, branching)
 
 
-def _modules(learner: Learner, seed: int):
+def learner_modules(learner: Learner, seed: int):
     modules = learner.module
     generator = torch.Generator(device=learner.device).manual_seed(seed)
     model: EnsembleModule = modules[WORLD_MODEL].unwrapped()  # type: ignore[assignment]
@@ -140,5 +140,11 @@ def _scaled(advantages: Tensor, any_success: bool) -> Tensor:
 
 def model_error(learner: Learner, rows: _replay.Columns) -> dict[str, float]:
     """One-step error of the world model on real rows."""
-    model: EnsembleModule = learner.module[_model.WORLD_MODEL].unwrapped()  # type: ignore[assignment]
+    model: EnsembleModule = learner.module[WORLD_MODEL].unwrapped()  # type: ignore[assignment]
     return model.error(rows, learner.device)
+
+
+def fit_scales(learner: Learner, rows: _replay.Columns) -> None:
+    """Give the world model the scales of real training rows."""
+    model: EnsembleModule = learner.module[WORLD_MODEL].unwrapped()  # type: ignore[assignment]
+    model.fit_scales(rows)

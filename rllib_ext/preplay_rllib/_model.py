@@ -61,6 +61,9 @@ class Tracker:
 class EnsembleModule(TorchRLModule, SelfSupervisedLossAPI):
     """A learner-only RLModule: an ensemble that predicts one step and says how sure it is."""
 
+    def fit_scales(self, rows: Columns) -> None:
+        """Fit normalisers on real training rows, before gradient steps."""
+
     @abstractmethod
     def states(self, rows: Columns, device: torch.device) -> Any:
         """The states that replayed rows start from."""

@@ -103,17 +103,17 @@ class RehearsalPPO(RehearsalMixin, PPO):
     def _learn(self, episodes: Sequence[SingleAgentEpisode]) -> None:
         steps, timesteps = self.real_steps(), {NUM_ENV_STEPS_SAMPLED_LIFETIME: self.real_steps()}
         rows = self.engine.absorb(self.learner_group, episodes, steps)
+        verdict = self.engine.verdict(steps)
         learned = self.learner_group.update(
             episodes=self.engine.bonus.shaped(episodes),
             timesteps=timesteps,
-            num_epochs=self.config.num_epochs,
+            num_epochs=self.config.num_epochs if verdict.open else self.engine.settings.closed_epochs,
             minibatch_size=self.config.minibatch_size,
             shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
         )
         self.metrics.aggregate(learned, key=LEARNER_RESULTS)
         count = len(rows["episode"])
         self.log_model_results(self.engine.train_model(self.learner_group, count, timesteps))
-        verdict = self.engine.verdict(steps)
         batches = self._rehearse(count, steps, timesteps) if verdict.open else []
         self.log_rehearsal(
             verdict,

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 Columns = dict[str, np.ndarray]
+_PATH = 48
+"""Steps before a success that count as the way to it; a first success is found by wandering, most of it no way."""
 
 
 class Replay:
@@ -12,7 +14,8 @@ class Replay:
     ``success`` bool, which say where the rare and the useful rows are.
 
     Every row gets its number of copies in each member's bootstrap, Poisson(1), once and for good: members whose
-    samples are redrawn in every update end up alike.
+    samples are redrawn in every update end up alike. Successes are in every member's sample: one that has never seen
+    any would veto them all.
     """
 
     def __init__(self, capacity: int, members: int, seed: int):
@@ -27,8 +30,9 @@ class Replay:
     def add(self, rows: Columns) -> None:
         """Append rows; the oldest make room."""
         count = len(rows["episode"])
+        copies = self._rng.poisson(1.0, (count, self.members))
         rows = rows | {
-            "bootstrap": self._rng.poisson(1.0, (count, self.members)).astype(np.uint8),
+            "bootstrap": np.maximum(copies, rows["success"][:, None]).astype(np.uint8),
             "on_success": np.zeros(count, bool),
         }
         if not self._columns:
@@ -42,7 +46,9 @@ class Replay:
 
     def _mark_successes(self, rows: Columns) -> None:
         for episode in np.unique(rows["episode"][rows["success"]]):
-            self._column("on_success")[self._column("episode") == episode] = True
+            path = np.flatnonzero(self._column("episode") == episode)
+            age = (self._next - 1 - path) % self.capacity  # the newest row of the episode is the success
+            self._column("on_success")[path[np.argsort(age)[:_PATH]]] = True
 
     @property
     def successes(self) -> int:

@@ -37,6 +37,9 @@ class RehearsalSettings(BaseModel):
     imagined_epochs: int = Field(2, ge=1)
     imagined_minibatches: int = Field(4, ge=1)
     """Gradient steps per pass over the imagined rows of one round."""
+    closed_epochs: int = Field(24, ge=1)
+    """Passes of PPO over the real rows while rehearsal is closed: the gradient steps are spent either way, so a task
+    whose model is no good is learned as it would be without one. (8 + 4 rounds x 2 epochs x 4 steps = 24 x 2.)"""
     success_starts: float = Field(0.5, ge=0, le=1)
     """Share of branches that start on the way to a past success; the others start anywhere in the replay."""
     warmup_steps: int = Field(512, ge=0)
@@ -46,6 +49,10 @@ class RehearsalSettings(BaseModel):
     """Imagined batches with fewer rows are skipped: their advantages are noise."""
     max_disagreement: float = Field(0.5, gt=0)
     """A branch is cut where at least this share of the ensemble disagrees with its mean prediction."""
+    rehearse_every: int = Field(64, ge=1)
+    """Real rows between two rounds of imagination (DQN, SAC)."""
+    branches: int = Field(64, ge=1)
+    """Branches per round of imagination (DQN, SAC); PPO derives its own from ``real_ratio``."""
     imagined_capacity: int = Field(2000, ge=1)
     """Imagined transitions that DQN and SAC keep: the policy moves on and so must they."""
 
