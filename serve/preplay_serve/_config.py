@@ -20,7 +20,7 @@ class Limits(_Settings):
     """What one request, and one token, may take.
 
     Args:
-        body_bytes: Largest request body.
+        body_bytes: Largest request body; all headers together may have ``header_bytes``.
         depth: Deepest nesting of a JSON body.
         candidates: Candidates of one decision.
         text_characters: Longest task, observation or candidate.
@@ -33,6 +33,7 @@ class Limits(_Settings):
     """
 
     body_bytes: int = Field(default=2**20, ge=1024)
+    header_bytes: int = Field(default=32_768, ge=1024)
     depth: int = Field(default=16, ge=2)
     candidates: int = Field(default=64, ge=1, le=1024)
     text_characters: int = Field(default=100_000, ge=1)

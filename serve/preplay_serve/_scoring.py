@@ -69,6 +69,14 @@ class ModelPool:
                 self._loaded.popitem(last=False)
             return self._loaded[name]
 
+    def warm(self) -> None:
+        """Load as many published critics as are kept loaded, so that the first requests need not wait."""
+        for record in self._store.artifacts.list("critic")[: self._config.scoring.loaded_models]:
+            try:
+                self.get(record.name)
+            except PreplayError as error:
+                log.error("critic %s cannot be loaded: %s", record.name, error.what)
+
     def refresh(self) -> None:
         """Load newly published versions beside those in service, and swap them in whole.
 

@@ -1,6 +1,7 @@
 """A running server in this process: Ray, Serve and the application, up and down in order."""
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ def serve_until(
     num_cpus: int | None = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until the event is set, then let running requests end and give running evaluations back.
+    """Serve until the event is set or a signal comes; then requests end and evaluations are given back.
 
     Args:
         haproxy: Put HAProxy in front of the replicas, as Ray Serve offers it.
@@ -35,6 +36,8 @@ def serve_until(
     from preplay_serve.app import application
 
     connect(address, num_cpus=num_cpus)
+    for number in (signal.SIGINT, signal.SIGTERM):  # after Ray, which installs handlers of its own
+        signal.signal(number, lambda *_: stop.set())
     quiet = LoggingConfig(log_level="WARNING", enable_access_log=False)
     serve.start(http_options={"host": host, "port": port, "request_timeout_s": None}, logging_config=quiet)
     try:

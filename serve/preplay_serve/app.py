@@ -40,6 +40,7 @@ class Api:
         configure_logs()
         self._config, self._store = config, open_store(config.database_url)
         self._scoring = Scoring(config, self._store)
+        self._scoring.pool.warm()
         self.decide.set_max_batch_size(config.scoring.batch)  # pyright: ignore[reportFunctionMemberAccess]
         self.decide.set_batch_wait_timeout_s(config.scoring.wait_s)  # pyright: ignore[reportFunctionMemberAccess]
         self._watch = asyncio.get_event_loop().create_task(self._look_for_models())

@@ -1,6 +1,5 @@
 """``preplay serve``: the server, its tokens and its critics. What is heavy is imported by the commands."""
 
-import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,11 +46,17 @@ def run(
     models: ModelsOption = None,
     data: Annotated[str | None, typer.Option(help="Folder with datasets, if another.")] = None,
     state: StateOption = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than loopback need a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     config: ConfigOption = None,
-    haproxy: Annotated[bool, typer.Option(help="Ray Serve's HAProxy mode: a faster way in, Linux only.")] = False,
-    address: Annotated[str | None, typer.Option(help="Ray cluster to run on; a local one by default.")] = None,
+    haproxy: Annotated[
+        bool, typer.Option(help="Ray Serve's HAProxy mode: a faster way in, Linux only.")
+    ] = False,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster to run on; a local one by default.")
+    ] = None,
     num_cpus: Annotated[int | None, typer.Option(help="CPUs of the local Ray.")] = None,
 ) -> None:
     """Serve scores of candidate actions, evaluations of policies, and pages to look at.
@@ -65,11 +70,8 @@ def run(
     _check_bind(settings, host)
     from preplay_serve._server import serve_until
 
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     serve_until(
-        stop,
+        threading.Event(),
         settings,
         host=host,
         port=port,

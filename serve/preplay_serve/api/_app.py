@@ -2,14 +2,15 @@
 
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
 from preplay_serve.api import _evaluations, _info, _score, _session
-from preplay_serve.api._auth import Doorkeeper
+from preplay_serve.api._auth import Doorkeeper, require_page
 from preplay_serve.api._errors import add_error_handlers
 from preplay_serve.api._guard import Guard
 from preplay_serve.api._service import Service
+from preplay_serve.pages import pages_router, public_router
 
 _ABOUT = (
     "Scores of candidate actions, and evaluations of policies that never ran. Errors have one shape: `error.code` for"
@@ -32,4 +33,6 @@ def create_routes(service: Service) -> FastAPI:
     add_error_handlers(app)
     for module in (_score, _evaluations, _info, _session):
         app.include_router(module.router)
+    app.include_router(public_router())
+    app.include_router(pages_router(), dependencies=[Depends(require_page())])
     return app

@@ -16,7 +16,7 @@ log = logging.getLogger("preplay_serve")
 _CODES = {
     400: "bad_request", 401: "not_authenticated", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
     408: "timeout", 409: "conflict", 413: "too_large", 415: "unsupported_media_type", 421: "wrong_host",
-    422: "invalid", 429: "too_many", 500: "internal", 503: "overloaded", 504: "timeout",
+    422: "invalid", 429: "too_many", 431: "too_large", 500: "internal", 503: "overloaded", 504: "timeout",
 }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route may answer besides success, for the OpenAPI file; every route may answer some of them."""
-    always = (400, 401, 403, 408, 413, 421, 422, 429, 500, 503)
+    always = (400, 401, 403, 408, 413, 421, 422, 429, 431, 500, 503)
     return {
         status: {"model": Problem, "description": _CODES[status]} for status in sorted({*always, *statuses})
     }

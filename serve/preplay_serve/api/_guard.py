@@ -54,6 +54,8 @@ class Guard:
             self._account(scope, answer.status, time.perf_counter() - started)
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
+        if sum(len(name) + len(value) for name, value in headers.raw) > self._limits.header_bytes:
+            raise Refusal(431, f"Headers may have {self._limits.header_bytes} bytes at most.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > self._limits.body_bytes:
             raise self._too_large()
@@ -122,8 +124,10 @@ def check_json(body: bytes, depth: int) -> None:
         if level > depth:
             raise Refusal(400, f"The JSON is nested more than {depth} levels deep.")
     try:
-        json.loads(body.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError:
+        value = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        if b"\\ud" in body.lower():  # half of a surrogate pair is JSON, but no text
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeError:
         raise Refusal(400, "The body is not valid UTF-8.") from None
     except (ValueError, RecursionError) as error:
         where = (

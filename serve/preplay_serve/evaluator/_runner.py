@@ -104,10 +104,7 @@ class Runner:
             if job.cancelling:
                 self._finish(job.record.id, "cancelled")
             else:  # claimed again at once
-                log.warning(
-                    "evaluation's worker died",
-                    extra={"fields": {"id": job.record.id, "error": str(type(error))}},
-                )
+                log.warning("evaluation's worker died", extra={"fields": {"id": job.record.id}})
                 self._store.evaluations.release(job.record.id, self._owner)
         except RayTaskError as error:
             self._finish(job.record.id, "failed", error=_plain(error))
