@@ -10,8 +10,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE_ROOTS = ("platform", "rllib_ext", "serve")
 LAYERS = [
     {"errors", "seeding"},
+    {"names"},
     {"artifacts"},
-    {"shards", "stage"},
+    {"shards", "stage", "models"},
     {"logs"},
     {"embedding", "actions"},
     {"policies"},
@@ -20,7 +21,8 @@ LAYERS = [
     {"rollout"},
     {"estimators", "control", "rehearsal"},
     {"report"},
-    {"pipeline", "backtest", "sweep"},
+    {"pipeline", "backtest"},
+    {"sweep"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -21,6 +21,7 @@ from typing import Any
 import fsspec
 from pydantic import BaseModel, ValidationError
 
+from preplay import names
 from preplay.errors import PreplayError
 
 MANIFEST = "manifest.json"
@@ -219,6 +220,8 @@ def _jsonable(config: dict[str, Any]) -> dict[str, Any]:
 
 def _local_path(uri: str) -> Path | None:
     """The path on this machine, or None when the URI points elsewhere."""
+    if uri.startswith(names.SCHEME):
+        return names.published_path(uri)
     if "://" not in uri:
         return Path(uri).absolute()
     return Path(uri.removeprefix("file://")).absolute() if uri.startswith("file://") else None

@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 
 import typer
 
-from preplay.cli import _backtest, _control, _demo, _evaluate, _logs, _models
+from preplay.cli import _backtest, _control, _demo, _evaluate, _logs, _models, _sweep
 from preplay.cli._console import errors
 from preplay.errors import PreplayError
 
@@ -18,7 +18,7 @@ app = typer.Typer(
     "Logs of the old agent go in; out comes how well a **new** policy would do, with an interval and a verdict.\n\n"
     "Start with `preplay demo`. With your own logs: `ingest`, `embed`, `train`, then `compare`.",
 )
-for module in (_demo, _logs, _models, _evaluate, _backtest, _control):
+for module in (_demo, _logs, _models, _sweep, _evaluate, _backtest, _control):
     module.add_to(app)
 # `preplay_rllib` and `preplay_serve` import `preplay`, never the reverse: they bring their commands as entry points.
 for command in sorted(entry_points(group="preplay.commands"), key=lambda entry: entry.name):

@@ -7,6 +7,7 @@ from preplay.critics._critic import Critic, Scores, load_critic, save_critic, sa
 from preplay.critics._decisions import Decisions, decisions_from_turns, split_groups
 from preplay.critics._distill import distill, rank_agreement
 from preplay.critics._encoder import ActionEncoder, DecisionState, EncodedPools
+from preplay.critics._ensemble import join_critics
 from preplay.critics._evaluate import CriticMetrics, Scorer, auc, evaluate_critic
 from preplay.critics._features import DENSE, pool_features
 from preplay.critics._losses import advantage_weights, bootstrap_target, cql_penalty, expectile_loss, td_loss
@@ -36,6 +37,7 @@ __all__ = [
     "distill",
     "evaluate_critic",
     "expectile_loss",
+    "join_critics",
     "load_critic",
     "pool_features",
     "rank_agreement",

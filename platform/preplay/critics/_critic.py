@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,9 @@ def _tensors(critic: Critic) -> dict[str, torch.Tensor]:
 
 
 def _member(size: NetworkSize, tensors: dict[str, torch.Tensor], number: int) -> Member:
+    size = replace(
+        size, width=tensors[f"{number}.q.first.structure.weight"].shape[0]
+    )  # joined critics differ
     actor = ActionNet(NetworkSize(size.state, size.features, size.embedding, size.width, 1))
     parts = {"q": TwinQ(size), "v": StateNet(size, size.outputs), "actor": actor}
     for name, network in parts.items():

@@ -4,6 +4,7 @@ from preplay.pipeline._config import PRESETS, EvaluationConfig, PreplayConfig, c
 from preplay.pipeline._context import EvaluationRequest
 from preplay.pipeline._demo import run_demo, write_logs
 from preplay.pipeline._evaluate import evaluate_policies, policy_key
+from preplay.pipeline._logged import ValueFeatures, value_features
 from preplay.pipeline._models import clone_policy, train_models
 from preplay.pipeline._shadow import ShadowResult, evaluate_shadow
 
@@ -13,6 +14,7 @@ __all__ = [
     "EvaluationRequest",
     "PreplayConfig",
     "ShadowResult",
+    "ValueFeatures",
     "clone_policy",
     "config_yaml",
     "evaluate_policies",
@@ -21,5 +23,6 @@ __all__ = [
     "policy_key",
     "run_demo",
     "train_models",
+    "value_features",
     "write_logs",
 ]

@@ -51,14 +51,17 @@ def train_ensemble(
 
 
 def list_members(folder: str | Path) -> list[Path]:
-    """The finished members of an ensemble's folder, in order.
+    """The finished members of an ensemble, in order.
+
+    Args:
+        folder: What `preplay train` wrote, or an ensemble that a sweep published: its path, URI or ``models:NAME``.
 
     Raises:
         PreplayError: When there is none.
     """
-    found = sorted(
-        Path(folder).glob("member-*/manifest.json"), key=lambda p: int(p.parent.name.split("-")[1])
-    )
+    elsewhere = ":" in str(folder)
+    root = open_artifact(folder, "ensemble").path if elsewhere else Path(folder)
+    found = sorted(root.glob("member-*/manifest.json"), key=lambda p: int(p.parent.name.split("-")[1]))
     if not found:
         raise PreplayError(
             "no trained world model here.",

@@ -1,0 +1,222 @@
+"""From a sweep's configuration to its result, its ensemble and its report, again after any kill."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import ray
+import yaml
+from ray import tune
+from rich.console import Console
+
+from preplay import names
+from preplay.errors import PreplayError
+from preplay.seeding import derive_seed
+from preplay.stage import connect
+from preplay.sweep._config import SweepConfig
+from preplay.sweep._members import Member, Product
+from preplay.sweep._monitor import Monitor
+from preplay.sweep._read import configured
+from preplay.sweep._records import RESULT, SweepResult, TrialRecord, read_result, write_result, write_text
+from preplay.sweep._report import render_sweep
+from preplay.sweep._select import Selection, select_diverse
+from preplay.sweep._space import nested
+from preplay.sweep._stages import StageStore
+from preplay.sweep._storage import check_storage
+from preplay.sweep._trainable import Trainable, get_trainable
+from preplay.sweep._trial import TrialPlan, run_trial
+from preplay.sweep._tune import Recorder, SweepStopper, make_tuner, total_trials
+
+CONFIG = "sweep.yaml"
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """What the steps share; ``shared`` is a reference to the data in the object store."""
+
+    config: SweepConfig
+    trainable: Trainable
+    plan: TrialPlan
+    shared: Any
+    out: str
+    console: Console
+
+
+def run_sweep(
+    config: SweepConfig, *, out: str | None = None, resume: bool = False, cache: Path, console: Console
+) -> SweepResult:
+    """Run a sweep, or what is left of it, and publish its ensemble. Ray is started here unless it runs.
+
+    Args:
+        out: Folder or URI of the sweep in place of ``storage/name``.
+        resume: Go on with the sweep that stands there; finished stages of trials are not repeated.
+        cache: Folder of the embedding cache, and of simulated data where ``out`` is a URI.
+
+    Raises:
+        PreplayError: Before any training, when the output cannot be written to, or does not fit to ``resume``.
+    """
+    out = absolute(out or config.out)
+    check_storage(out)
+    _check_output(config, out, resume)
+    if resume and _exists(f"{out}/{RESULT}"):
+        console.print("The sweep is complete; nothing is left to do.")
+        return read_result(out)
+    started = time.perf_counter()
+    write_text(f"{out}/{CONFIG}", yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    sweep = _prepare(config, out, cache, console)
+    trials = _search(sweep)
+    result = SweepResult(config=config, trials=trials, inputs=sweep.plan.inputs)
+    result = _publish(sweep, result)
+    result = result.model_copy(update={"wall_seconds": time.perf_counter() - started})
+    write_text(f"{out}/report.html", render_sweep(result))
+    write_result(result, out)
+    return result
+
+
+def absolute(uri: str) -> str:
+    """Local folders from the root on: workers may stand elsewhere."""
+    return uri if "://" in uri else str(Path(uri).absolute())
+
+
+def _prepare(config: SweepConfig, out: str, cache: Path, console: Console) -> _Sweep:
+    connect()
+    trainable = get_trainable(config.trainable)
+    folder = cache / "sweeps" / config.name if "://" in out else Path(out) / "data"
+    with console.status("Preparing the data"):
+        prepared = trainable.prepare(config.data, folder, config.seed, cache)
+    plan = TrialPlan(
+        trainable=config.trainable,
+        base=config.base,
+        inputs=prepared.inputs,
+        seed=config.seed,
+        budgets=config.scheduler.stages,
+        store=f"{out}/trials",
+        keep=config.scheduler.kind != "pbt",
+    )
+    return _Sweep(config, trainable, plan, ray.put(prepared.shared), out, console)
+
+
+def _search(sweep: _Sweep) -> list[TrialRecord]:
+    """Run all trials. Those of an earlier run find their finished stages in the store; PBT's have none."""
+    stopper = SweepStopper(sweep.config)
+    recorder = Recorder(sweep.config, stopper, sweep.plan.key)
+    monitor = Monitor(sweep.config, total_trials(sweep.config), sweep.console)
+    work = tune.with_parameters(run_trial, plan=sweep.plan, shared=sweep.shared)
+    name = f"tune-{_tune_runs(sweep.out)}"
+    tuner = make_tuner(sweep.config, work, sweep.out, name, [recorder, monitor], stopper)
+    tuner.fit()
+    if not any(trial.status == "finished" for trial in recorder.trials):
+        reasons = {t.reason for t in recorder.trials if t.reason} or {
+            "it was stopped before the first trial's end"
+        }
+        raise PreplayError(f"no trial got to the end: {sorted(reasons)[0]}", where=sweep.out)
+    return recorder.trials
+
+
+def _publish(sweep: _Sweep, result: SweepResult) -> SweepResult:
+    """Choose, train and publish the ensemble; write the best configuration as YAML."""
+    config, best = sweep.config, result.ranked()[0]
+    settings = configured(sweep.trainable, config.base, best.parameters).model_dump(mode="json")
+    placed = nested({sweep.trainable.place: settings}) if sweep.trainable.place else settings
+    write_text(f"{sweep.out}/best.yaml", yaml.safe_dump(placed, sort_keys=False))
+    if not config.ensemble.size:
+        return result
+    candidates = result.ranked()[: config.ensemble.candidates]
+    with sweep.console.status("Choosing the members"):
+        selection = _select(sweep, candidates)
+    chosen = [candidates[i] for i in selection.chosen]
+    metrics = {"best_trial": selection.losses[0], "ensemble": selection.losses[-1]}
+    if (default := result.default()) is not None and sweep.plan.keep:
+        shared = ray.get(sweep.shared)
+        metrics["default"] = sweep.trainable.ensemble_loss(shared, _prediction(sweep, default))
+    target = names.next_version(config.ensemble.name or config.name)
+    with sweep.console.status(f"Training {len(chosen)} members to the end"):
+        found = sweep.trainable.publish(_product(sweep, chosen, {"validation": metrics}), target)
+    uri = f"{names.SCHEME}{target.parent.name}@{target.name[1:]}"
+    update = {"members": [t.number for t in chosen], "ensemble": uri, "ensemble_metrics": found}
+    return result.model_copy(update=update)
+
+
+def _select(sweep: _Sweep, candidates: list[TrialRecord]) -> Selection:
+    """Greedy selection on stored predictions; PBT's trials have none that fit, so its best ones are taken."""
+    size = sweep.config.ensemble.size
+    if not sweep.plan.keep:
+        sign = 1.0 if sweep.config.metric.mode == "min" else -1.0
+        best = sign * candidates[0].metrics[sweep.config.metric.name]
+        return Selection(list(range(min(size, len(candidates)))), [best])
+    shared = ray.get(sweep.shared)
+    predictions = [_prediction(sweep, trial) for trial in candidates]
+    return select_diverse(predictions, lambda p: sweep.trainable.ensemble_loss(shared, p), size=size)
+
+
+def _prediction(sweep: _Sweep, trial: TrialRecord) -> Any:
+    return StageStore(sweep.plan.store, trial.key).finished(sweep.plan.budgets)[-1].prediction
+
+
+def _product(sweep: _Sweep, chosen: list[TrialRecord], metrics: dict[str, Any]) -> Product:
+    config = sweep.config
+    members = [
+        Member(
+            trial.number,
+            _longer(configured(sweep.trainable, config.base, trial.parameters), config.ensemble.effort),
+            trial.parameters,
+            derive_seed(config.seed, "member", place),
+        )
+        for place, trial in enumerate(chosen)
+    ]
+    return Product(
+        members,
+        sweep.shared,
+        sweep.plan.inputs,
+        {"sweep": config.name, "trainable": config.trainable, "seed": config.seed},
+        config.seed,
+        metrics,
+        config.resources.cpu,
+        config.resources.gpu,
+    )
+
+
+def _longer(settings: Any, effort: float) -> Any:
+    """The configuration with every number of steps multiplied."""
+    update: dict[str, Any] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if name == "steps":
+            update[name] = max(1, round(value * effort))
+        elif hasattr(value, "model_fields"):
+            update[name] = _longer(value, effort)
+    return settings.model_copy(update=update)
+
+
+def _check_output(config: SweepConfig, out: str, resume: bool) -> None:
+    file = f"{out}/{CONFIG}"
+    if not _exists(file):
+        if resume:
+            raise PreplayError("there is no sweep to resume.", where=out, fix="Leave out --resume.")
+        return
+    if not resume:
+        raise PreplayError(
+            "a sweep stands here already.", where=out, fix="Go on with it by --resume, or give another --out."
+        )
+    fs, path = fsspec.core.url_to_fs(file)
+    before = yaml.safe_load(fs.cat_file(path))
+    now = config.model_dump(mode="json")
+    if changed := [key for key in now if now[key] != before.get(key)]:
+        raise PreplayError(
+            f"the sweep that stands here has other settings ({', '.join(changed)}).",
+            where=out,
+            fix="Resume with the file it was started with, or give another --out.",
+        )
+
+
+def _tune_runs(out: str) -> int:
+    """How many runs of this sweep have been started: each has a folder of Tune's own."""
+    fs, path = fsspec.core.url_to_fs(out)
+    return len(fs.glob(f"{path}/tune-*"))
+
+
+def _exists(uri: str) -> bool:
+    fs, path = fsspec.core.url_to_fs(uri)
+    return fs.exists(path)

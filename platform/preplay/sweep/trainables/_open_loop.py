@@ -1,0 +1,84 @@
+"""Held-out multi-step error: imagine along the logged actions of held-out sessions, and compare what came of them.
+
+S held-out sessions, T turns, M = sum of the first T turns of each, D draws.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from preplay.seeding import torch_generator
+from preplay.world_model import LatentWorldModel, TurnArrays, draw_noise
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """Predictions along logged actions, and what happened.
+
+    Args:
+        predicted, actual: float64 [2 M]: the rewards of all turns, then whether the session ended by itself there,
+            each divided by its standard deviation in the held-out sessions. The error of always predicting the mean
+            is 1.
+    """
+
+    predicted: np.ndarray
+    actual: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """Root mean square error; below 1 the model knows something."""
+        return open_loop_error(self.predicted, self.actual)
+
+
+def open_loop_error(predicted: np.ndarray, actual: np.ndarray) -> float:
+    """Root mean square of the difference."""
+    return float(np.sqrt(np.mean((predicted - actual) ** 2)))
+
+
+@torch.inference_mode()
+def open_loop(
+    model: LatentWorldModel,
+    embeddings: np.ndarray,
+    turns: TurnArrays,
+    *,
+    seed: int,
+    draws: int = 16,
+    horizon: int = 8,
+    most_sessions: int = 300,
+) -> OpenLoop:
+    """Imagine each held-out session's first ``horizon`` turns: its observations never reach the model again.
+
+    Args:
+        embeddings: Bank of text embeddings float32 [N, D] that ``turns`` points into.
+    """
+    bank = torch.as_tensor(np.array(embeddings), device=model.device)
+    first = np.flatnonzero((turns.turn == 0) & turns.held_out)[:most_sessions]
+    lengths = np.bincount(turns.session)[turns.session[first]]
+    repeated = np.tile(first, draws)
+    task = torch.as_tensor(turns.task[repeated])
+    embedded = bank[task.clamp_min(0)] * (task >= 0)[:, None].to(bank)
+    state = model.start(bank[torch.as_tensor(turns.observation[repeated])], task=embedded)
+    rows, rewards, ends = [], [], []
+    for step in range(min(horizon, int(lengths.max()))):
+        here = np.minimum(step, lengths - 1)
+        action = bank[torch.as_tensor(turns.action[np.tile(first + here, draws)])]
+        generator = torch_generator(seed, "open loop", step)
+        drawn = model.step(
+            state, action, draw_noise(len(repeated), model.noise_dim, generator).to(model.device)
+        )
+        state, alive = drawn.state, lengths > step
+        rows.append(first[alive] + step)
+        rewards.append(_mean(drawn.reward, draws)[alive])
+        ends.append(_mean(drawn.terminated_prob, draws)[alive])
+    at = np.concatenate(rows)
+    scale = [
+        max(float(values.std()), 1e-6) for values in (turns.reward[at], turns.terminated[at].astype(float))
+    ]
+    predicted = [np.concatenate(rewards) / scale[0], np.concatenate(ends) / scale[1]]
+    actual = [turns.reward[at] / scale[0], turns.terminated[at] / scale[1]]
+    return OpenLoop(np.concatenate(predicted), np.concatenate(actual))
+
+
+def _mean(values: torch.Tensor, draws: int) -> np.ndarray:
+    return values.double().cpu().numpy().reshape(draws, -1).mean(0)

@@ -1,0 +1,105 @@
+"""Sweeps of world models: judged by multi-step prediction on held-out sessions and by the on-policy check."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from torch import nn
+
+from preplay.artifacts import write_artifact
+from preplay.embedding import EmbeddedTurns
+from preplay.sweep._config import DataConfig
+from preplay.sweep._members import Product, train_members
+from preplay.sweep._trainable import Job, Outcome, Prepared
+from preplay.sweep.trainables._desk_data import embedded_data
+from preplay.sweep.trainables._open_loop import open_loop, open_loop_error
+from preplay.world_model import (
+    Fidelity,
+    TrainedModel,
+    WorldModelConfig,
+    measure_fidelity,
+    save_world_model,
+    stored_config,
+    train_in_stages,
+    train_world_model,
+)
+
+
+class WorldModelTrainable:
+    """World models; the configuration is :class:`preplay.world_model.WorldModelConfig`.
+
+    Metrics: ``rollout_error`` (root mean square error of rewards and terminations imagined along the logged actions
+    of held-out sessions, 1 is always predicting the mean), ``on_policy_error`` (imagined minus logged value of the
+    logging policies on held-out sessions, in standard deviations of the returns), ``calibration`` (of the termination
+    probability), ``energy_score`` and ``drift`` (see :class:`preplay.world_model.Fidelity`), ``cost`` (millions of
+    multiplications per imagined turn).
+    """
+
+    name = "world_model"
+    config = WorldModelConfig
+    needs_data = True
+    place = "world_model"
+    continues = True
+    metrics: ClassVar[dict[str, Literal["min", "max"]]] = dict.fromkeys(
+        ("rollout_error", "on_policy_error", "calibration", "energy_score", "drift", "cost"), "min"
+    )
+
+    def prepare(self, data: DataConfig, folder: Path, seed: int, cache: Path) -> Prepared:
+        """See :class:`preplay.sweep.Trainable`."""
+        embedded, _, inputs = embedded_data(data, folder, cache)
+        return Prepared(embedded, inputs)
+
+    def run(self, job: Job) -> Iterator[Outcome]:
+        """See :class:`preplay.sweep.Trainable`."""
+        data: EmbeddedTurns = job.shared
+        stages = train_in_stages(data, job.config, seed=job.seed, shares=job.shares, checkpoints=job.folder)
+        for trained in stages:
+            yield judge(trained, data, job.seed)
+
+    def ensemble_loss(self, shared: EmbeddedTurns, prediction: np.ndarray) -> float:
+        """The first half of a stored prediction is the model's, the second what happened."""
+        predicted, actual = np.split(prediction, 2)
+        return open_loop_error(predicted, actual)
+
+    def publish(self, product: Product, target: Path | str) -> dict[str, Any]:
+        """An ensemble artifact whose folders ``member-0`` ... are world models as `preplay train` writes them."""
+        return train_members(product, target, _train_member)
+
+
+def judge(trained: TrainedModel, data: EmbeddedTurns, seed: int) -> Outcome:
+    """All figures of a model on the held-out sessions of its own split."""
+    fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed)
+    loop = open_loop(trained.model, data.bank.embeddings, trained.turns, seed=seed)
+    first = (trained.turns.turn == 0) & trained.turns.held_out
+    spread = max(float(trained.turns.return_to_go[first].std()), 1e-6)
+    metrics = {
+        "rollout_error": loop.error,
+        "on_policy_error": abs(fidelity.on_policy_value - fidelity.logged_value) / spread,
+        "calibration": fidelity.termination_ece,
+        "energy_score": fidelity.energy_score,
+        "drift": float(np.mean(fidelity.drift)) if fidelity.drift else 0.0,
+        "cost": multiplications(trained.model.dynamics, trained.model.config) / 1e6,
+    }
+    return Outcome(metrics, np.concatenate([loop.predicted, loop.actual]))
+
+
+def multiplications(dynamics: nn.Module, config: WorldModelConfig) -> float:
+    """Multiplications of the dynamics per imagined turn: its matrices, times how often the sampler asks them."""
+    times = {"diffusion": config.sampler_steps, "flow": 2 * config.sampler_steps, "gaussian": 1, "knn": 1}
+    weights = sum(p.numel() for p in dynamics.parameters() if p.dim() == 2)
+    stored = sum(b.numel() for b in dynamics.buffers() if b.dim() == 2)
+    return float(times[config.dynamics] * weights + (stored if config.dynamics == "knn" else 0))
+
+
+def _train_member(
+    data: EmbeddedTurns, config: WorldModelConfig, seed: int, inputs: dict[str, str], path: Path
+) -> dict:
+    """Train one member to the end and write it; runs in a Ray worker."""
+    trained = train_world_model(data, config, seed=seed)
+    fidelity: Fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed)
+    stored = stored_config(trained.model, data.fingerprint.model_dump())
+    with write_artifact(path, "world_model", config=stored, inputs=inputs, seed=seed) as staging:
+        save_world_model(trained.model, staging)
+        staging.metrics |= {"fidelity": fidelity.model_dump(mode="json")}
+    return {"rollout_error": open_loop(trained.model, data.bank.embeddings, trained.turns, seed=seed).error}
