@@ -4,7 +4,17 @@ import math
 
 import pytest
 from _printed import printed
-from sample_report import PROPENSITIES, difference, full_report, interval, policy, refused, report, weights
+from sample_report import (
+    PROPENSITIES,
+    bounded,
+    difference,
+    full_report,
+    interval,
+    policy,
+    refused,
+    report,
+    weights,
+)
 
 from preplay.report import ClippedValue, ReturnCurve, Weights, differences_table, summary_sentence
 from preplay.report._charts import (
@@ -81,7 +91,7 @@ def test_clipping_that_matters_and_that_does_not():
 def test_clipping_by_hand():
     # Values and ends span 0.1 to 0.9, 6 % of room on both sides: 0.052 to 0.948. 0.5 lies in the middle.
     chart = clipped({1: 0.5, math.inf: 0.5}, 0.1, 0.9)
-    assert [tick.text for tick in chart.x] == ["1", "none"]
+    assert [tick.text for tick in chart.x] == ["1", "∞"]
     area, curve, points = (shape.path for shape in chart.shapes)
     assert curve == "M25.0 50.0L75.0 50.0"
     assert points == "M25.0 50.0h0M75.0 50.0h0"
@@ -153,6 +163,24 @@ def test_differences_against_the_highest():
     assert sentence(judged(differences=PAIRS[:1])).endswith("The two policies cannot be told apart.")
     assert sentence(judged(differences=[])) == ""
     assert [p_value(v) for v in (0.0004, 0.0514, 1.0)] == ["< 0.001", "0.051", "1.000"]
+
+
+def test_a_difference_from_a_policy_with_bounds_only_is_a_bound():
+    policies = [policy("a", 0.5), policy("b", 0.48), bounded("c")]
+    found = report(policies, differences=PAIRS)
+    # of a-b, a-c and b-c only the first is between two estimates, and it contains zero
+    assert sentence(found).endswith("pairs, none of 1 between policies with an estimate differ clearly.")
+    rows = [line.split() for line in printed(differences_table(found)) if " to " in line]
+    assert rows[1] == ["c", "–", "0.30", "to", "0.50", "–"]
+    assert sentence(report([bounded(n) for n in "abc"], differences=PAIRS)).endswith(
+        "Only bounds are known of each."
+    )
+
+
+def test_far_weights_are_written_as_powers():
+    found = Weights(log10_edges=[-16.0, -8.0, 1.7], counts=[5, 5])
+    # 18 powers from -16 to 1, every fifth of them
+    assert [tick.text for tick in weight_chart(found).x] == ["10⁻¹⁵", "10⁻¹⁰", "10⁻⁵", "10⁰"]
 
 
 def test_summary_names_ties_by_the_paired_difference():

@@ -49,7 +49,7 @@ _VERSIONS = ("preplay", "ray", "torch", "diffusers", "sentence-transformers", "n
 
 @dataclass(frozen=True)
 class _Judged:
-    """A policy's result, and its resamples where its headline is an estimate."""
+    """A policy's result, and its resamples where its headline is identified."""
 
     result: PolicyResult
     resampled: Resampled | None
@@ -167,7 +167,7 @@ def _result(context: Context, spec: str, policy: Policy, rollouts: RolloutResult
         value_fit=found.value_fit,
         sessions=session_pairs(context, imagined),
     )
-    comparable = found.headline.verdict == "estimate"
+    comparable = found.headline.verdict != "not identified"
     return _Judged(result, resampled_headline(context, found.corrected) if comparable else None)
 
 

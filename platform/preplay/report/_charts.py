@@ -73,7 +73,7 @@ def weight_chart(weights: Weights) -> Chart:
     return Chart(
         "Weights of sessions",
         _words.weights(weights),
-        "weight of a session (dashed: 1)",
+        "weight (dashed: 1)",
         _powers(x),
         (Tick(100, "0"), Tick(0, plain(top))),
         (Shape("bars", bars), one),
@@ -104,11 +104,11 @@ def clip_chart(weights: Weights, policy: PolicyResult, fmt: ValueFormat) -> Char
     at = [100 * (i + 0.5) / len(values) for i in range(len(values))]
     heights = [None if v is None else 100 - y.at(v) for v in values]
     area = f"M0 {100 - y.at(interval.high):g}H100V{100 - y.at(interval.low):g}H0Z"
-    names = ["none" if p.clip is None else f"{p.clip:g}" for p in weights.clips]
+    names = ["∞" if p.clip is None else f"{p.clip:g}" for p in weights.clips]
     return Chart(
         "Clipping",
         _words.clipping(weights, interval, fmt),
-        "largest weight kept (shaded: interval)",
+        "largest weight kept",
         tuple(Tick(round(a, 2), name) for a, name in zip(at, names, strict=True)),
         _values(y),
         (Shape("area", area), Shape("curve", _line(at, heights)), Shape("point", _points(at, heights))),
@@ -126,7 +126,7 @@ def return_chart(curve: ReturnCurve, logged: ReturnCurve | None, fmt: ValueForma
     return Chart(
         "Returns of sessions",
         _words.returns(curve, logged, fmt),
-        "return of at most" + " (dashed: logged sessions)" * bool(logged and logged.x),
+        "return of at most" + " (dashed: logs)" * bool(logged and logged.x),
         tuple(Tick(x.at(t), _decimal(t, x)) for t in x.ticks),
         (Tick(100, "0"), Tick(50, "½"), Tick(0, "1")),
         tuple(shapes),
@@ -162,14 +162,16 @@ def _across(curve: ReturnCurve) -> Axis:
 
 
 def _powers(x: Axis) -> tuple[Tick, ...]:
-    """Powers of ten, at most six of them."""
+    """Powers of ten, at most four of them, 1 among them."""
     first, last = math.ceil(x.low), math.floor(x.high)
-    step = max(1, math.ceil((last - first + 1) / 6))
-    return tuple(Tick(x.at(p), _power(p)) for p in range(first, last + 1, step))
+    step = max(1, math.ceil((last - first + 1) / 4))
+    shown = [p for p in range(first, last + 1) if p % step == 0]
+    plainly = first > -4 and last < 4
+    return tuple(Tick(x.at(p), f"{10.0**p:g}" if plainly else f"10{_raised(p)}") for p in shown)
 
 
-def _power(exponent: int) -> str:
-    return f"{10.0**exponent:g}" if -4 < exponent < 5 else f"1e{exponent}".replace("-", "−")
+def _raised(exponent: int) -> str:
+    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _values(y: Axis) -> tuple[Tick, ...]:

@@ -11,6 +11,12 @@ def against_the_highest(report: EvaluationReport) -> list[Difference]:
     return sorted((p for p in report.differences if p.better == top), key=lambda pair: pair.difference)
 
 
+def only_bounds(report: EvaluationReport, pair: Difference) -> bool:
+    """Whether one of the two policies has no estimate: then their difference has none either."""
+    judged = {policy.name for policy in report.policies if policy.headline.verdict == "estimate"}
+    return not {pair.better, pair.other} <= judged
+
+
 def is_clear(pair: Difference) -> bool:
     """Whether the interval that holds for all pairs at once leaves zero out."""
     return pair.simultaneous.low > 0
@@ -23,14 +29,21 @@ def pair_of(report: EvaluationReport, one: str, two: str) -> Difference | None:
 
 def sentence(report: EvaluationReport) -> str:
     """What was compared, how it was corrected, and how many pairs differ."""
-    pairs = len(report.differences)
-    if not pairs:
+    if not report.differences:
         return ""
-    clear = sum(map(is_clear, report.differences))
     said = (
         "Differences on the same sessions and resamples: what moves both policies alike cancels, so that two "
     )
-    said += "policies may differ clearly although their intervals overlap. "
+    return f"{said}policies may differ clearly although their intervals overlap. {_found(report)}"
+
+
+def _found(report: EvaluationReport) -> str:
+    pairs = len(report.differences)
+    judged = [pair for pair in report.differences if not only_bounds(report, pair)]
+    clear = sum(map(is_clear, judged))
+    if not judged:
+        return "Only bounds are known of each." if pairs > 1 else "Only bounds are known."
     if pairs == 1:
-        return said + ("The two policies differ." if clear else "The two policies cannot be told apart.")
-    return f"{said}Corrected for all {pairs} pairs, {clear or 'none'} of them differ{'s' * (clear == 1)} clearly."
+        return "The two policies differ." if clear else "The two policies cannot be told apart."
+    of = "them" if len(judged) == pairs else f"{len(judged)} between policies with an estimate"
+    return f"Corrected for all {pairs} pairs, {clear or 'none'} of {of} differ{'s' * (clear == 1)} clearly."

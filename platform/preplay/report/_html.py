@@ -70,6 +70,7 @@ def _render(template: str, report: EvaluationReport, **extra: Any) -> str:
             charts=[(policy.name, _charts.policy_charts(policy, report, fmt)) for policy in policies],
             reliability=_charts.reliability_chart(report.propensities) if report.propensities else None,
             top_differences=_differences.against_the_highest(report),
+            only_bounds=_differences.only_bounds,
             difference_sentence=_differences.sentence(report),
             **extra,
         )

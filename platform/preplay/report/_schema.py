@@ -153,7 +153,7 @@ class EvaluationReport(_Record):
     policies: list[PolicyResult]
     behavior: list[BehaviorPolicy] = []
     differences: list[Difference] = []
-    """Between every two policies whose headline is an estimate."""
+    """Between every two policies whose headline is identified; a bound where one of the two is only bounded."""
     logged_returns: ReturnCurve | None = None
     propensities: Propensities | None = None
     logged_drift: DriftCurve | None = None

@@ -4,7 +4,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from preplay.report._differences import against_the_highest, sentence
+from preplay.report._differences import against_the_highest, only_bounds, sentence
 from preplay.report._numbers import UNKNOWN, ValueFormat, format_for, p_value
 from preplay.report._schema import EvaluationReport, PolicyResult
 from preplay.report._summary import ranked
@@ -34,12 +34,9 @@ def differences_table(report: EvaluationReport) -> Table:
     for name in ("difference", "interval for all at once", "p, corrected"):
         table.add_column(name, justify="right", no_wrap=True)
     for pair in pairs:
-        cells = [
-            fmt.difference(pair.difference),
-            fmt.interval(pair.simultaneous),
-            p_value(pair.adjusted_p_value),
-        ]
-        table.add_row(Text(pair.other), *cells)
+        numbers = [fmt.difference(pair.difference), p_value(pair.adjusted_p_value)]
+        shown, p = [UNKNOWN, UNKNOWN] if only_bounds(report, pair) else numbers
+        table.add_row(Text(pair.other), shown, fmt.interval(pair.simultaneous), p)
     return table
 
 
