@@ -1,0 +1,77 @@
+"""Replay: bootstraps that stay, rings that wrap, success paths (traps 13, 20, 21, 26)."""
+
+import numpy as np
+import pytest
+
+from preplay_rllib._replay import Replay
+
+
+def rows(values, episode=0, success=False):
+    values = np.asarray(values)
+    last = np.arange(len(values)) == len(values) - 1
+    return {
+        "x": values.astype(np.int64),
+        "episode": np.full(len(values), episode),
+        "terminated": last & success,
+        "success": last & success,
+    }
+
+
+def test_members_share_about_the_expected_part_of_the_rows_and_keep_them():
+    replay = Replay(capacity=4000, members=3, seed=1)
+    replay.add(rows(range(4000)))
+    held = replay.sample(4000, 0.0, np.random.default_rng(0))["bootstrap"] > 0
+    assert held.mean() == pytest.approx(1 - np.exp(-1), abs=0.03)
+    assert (held[:, 0] & held[:, 1]).mean() == pytest.approx((1 - np.exp(-1)) ** 2, abs=0.03)
+    before = replay.get_state()["columns"]["bootstrap"].copy()
+    replay.sample(100, 0.5, np.random.default_rng(1))
+    assert np.array_equal(replay.get_state()["columns"]["bootstrap"], before)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5])
+def test_ring_holds_the_newest_rows_for_every_position_of_the_head(chunk):
+    replay, seen = Replay(capacity=5, members=2, seed=0), []
+    for start in range(0, 23 * chunk, chunk):
+        replay.add(rows(range(start, start + chunk)))
+        seen += range(start, start + chunk)
+        assert len(replay) == min(len(seen), 5)
+        assert sorted(replay.get_state()["columns"]["x"]) == seen[-5:]
+
+
+def test_not_full_one_row_before_it_is():
+    replay = Replay(capacity=3, members=2, seed=0)
+    replay.add(rows([1, 2]))
+    assert len(replay) == 2
+    assert set(replay.sample(50, 0.0, np.random.default_rng(0))["x"]) == {1, 2}
+
+
+def test_rare_success_is_sampled_as_asked_even_after_many_other_rows():
+    replay = Replay(capacity=5000, members=2, seed=0)
+    replay.add(rows([7], episode=1, success=True))
+    for episode in range(2, 12):
+        replay.add(rows([0] * 100, episode=episode))
+    sample = replay.sample(200, 0.25, np.random.default_rng(0))
+    assert sample["success"].sum() >= 50
+    assert replay.successes == 1
+
+
+def test_starts_are_on_the_way_to_a_success_found_later_in_the_same_episode():
+    replay = Replay(capacity=1000, members=2, seed=0)
+    replay.add(rows(range(100), episode=1))  # still going on
+    replay.add(rows(range(500, 600), episode=2))
+    assert not replay.starts(50, 1.0, np.random.default_rng(0))["on_success"].any()
+    replay.add(rows(range(100, 110), episode=1, success=True))
+    starts = replay.starts(400, 1.0, np.random.default_rng(0))
+    assert set(starts["x"]) == set(range(110 - 48, 110))
+    assert (replay.starts(400, 0.5, np.random.default_rng(0))["episode"] == 2).sum() > 50
+
+
+def test_state_survives_and_draws_go_on_alike():
+    one = Replay(capacity=10, members=2, seed=3)
+    one.add(rows(range(14)))
+    two = Replay(capacity=10, members=2, seed=99)
+    two.set_state(one.get_state())
+    for replay in (one, two):
+        replay.add(rows([50, 51], success=True))
+    a, b = (r.sample(30, 0.5, np.random.default_rng(0)) for r in (one, two))
+    assert all(np.array_equal(a[name], b[name]) for name in a)
