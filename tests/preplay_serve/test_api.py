@@ -192,6 +192,7 @@ def test_logs_are_json_lines_without_texts(plain, capfd):
         secret = BODY | {"state": {"task": "very private text", "observation": "o"}}
         client.post("/v1/score", json=secret, headers={"x-request-id": "my-id"})
         client.get("/v1/evaluations/private-path?q=private-query")
+    time.sleep(0.2)  # a line is written after its answer
     logging.getLogger("preplay_serve").handlers.clear()
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if '"request"' in line]
     assert {"request_id": "my-id", "route": "/v1/score", "status": 200, "token": "scorer"}.items() <= lines[
