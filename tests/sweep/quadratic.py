@@ -1,7 +1,7 @@
 """A trainable small enough for tests, and one that fails on demand.
 
-Gradient descent on (x - 3)^2 from x = 0; a full training takes 90 steps. Every trained stage leaves a line in ``log``,
-so that tests see what was really trained.
+Gradient descent on (x - 3)^2 from x = 0; a full training takes 90 steps. Every trained stage leaves a line
+in ``log``, so that tests see what was really trained.
 """
 
 import json

@@ -39,7 +39,8 @@ def sweep(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with the sweep that stands there; nothing finished is repeated."
+            "--resume",
+            help="Go on with the sweep that stands there, if one does; nothing finished is repeated.",
         ),
     ] = False,
     registry: Registry = None,

@@ -51,7 +51,7 @@ def run_sweep(
 
     Args:
         out: Folder or URI of the sweep in place of ``storage/name``.
-        resume: Go on with the sweep that stands there; finished stages of trials are not repeated.
+        resume: Go on with the sweep that stands there, if one does; finished stages of trials are not repeated.
         cache: Folder of the embedding cache, and of simulated data where ``out`` is a URI.
 
     Raises:
@@ -193,8 +193,6 @@ def _longer(settings: Any, effort: float) -> Any:
 def _check_output(config: SweepConfig, out: str, resume: bool) -> None:
     file = f"{out}/{CONFIG}"
     if not _exists(file):
-        if resume:
-            raise PreplayError("there is no sweep to resume.", where=out, fix="Leave out --resume.")
         return
     if not resume:
         raise PreplayError(
