@@ -34,6 +34,7 @@ IMAGINED = [
         reward=-0.02,
         terminated_prob=0.02,
         snap_distance=0.7,
+        support_distance=0.6,
     ),
     Turn(
         observation="The second one blinks orange. I already restarted it twice, this is getting annoying.",
@@ -42,6 +43,7 @@ IMAGINED = [
         reward=-0.02,
         terminated_prob=0.08,
         snap_distance=1.2,
+        support_distance=0.9,
     ),
     Turn(
         observation="Done. It is green now, let me see whether it holds.",
@@ -49,6 +51,7 @@ IMAGINED = [
         reward=0.98,
         terminated_prob=0.91,
         snap_distance=2.3,
+        support_distance=2.1,
     ),
 ]
 REAL = [

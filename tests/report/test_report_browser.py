@@ -1,5 +1,6 @@
 """The page in a real browser: no overflow from phone to desk, no errors, and a viewer that needs no mouse."""
 
+import importlib.resources
 import shutil
 
 import pytest
@@ -125,6 +126,17 @@ def test_focus_is_visible_and_the_first_stop_skips_to_the_result(browser, page):
     assert skip.value_of_css_property("outline-style") == "solid"
     skip.send_keys(Keys.ENTER)
     assert browser.switch_to.active_element.get_attribute("id") == "main"
+
+
+def test_axe_has_no_serious_finding(browser, page):
+    visit(browser, page, 380, "dark")
+    axe = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    browser.execute_script(axe)
+    found = browser.execute_async_script(
+        "const done = arguments[0];"
+        "axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations))"
+    )
+    assert [rule["id"] for rule in found if rule["impact"] in ("serious", "critical")] == []
 
 
 def test_all_sessions_can_be_read_without_scripts(browser, page):

@@ -95,6 +95,9 @@ def test_values_on_the_page():
     assert "The model is off by +0.17, more than chance explains." in text
     assert "mean error 4 % of the range" in text
     assert "Imagined session has ended." in text
+    # the last imagined turn lies at 2.1, the radius is 1.8
+    assert "unlike what the logs show: support distance 2.1, at most 1.8 is usual" in text
+    assert "support distance 0.60" in text
     assert "Corrected for all 15 pairs, 14 of them differ clearly." in text
     assert "empathetic always-escalate +0.91 ± 0.02 0.85 to 0.97 0.87 to 0.95 < 0.001" in text
     # 0.8 + 0.1 * -0.36 = 0.764 and 0.8 + 0.1 * 0.55 = 0.855

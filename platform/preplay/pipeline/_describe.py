@@ -163,9 +163,8 @@ def _mean_support_keys(context: Context) -> np.ndarray:
 
 
 def _turns(table: pa.Table, *, imagined: bool) -> list[Turn]:
-    rows = table.select(
-        ["observation", "action", "reward"] + (["terminated_prob", "snap_distance"] if imagined else [])
-    ).to_pylist()
+    of_the_model = ["terminated_prob", "snap_distance", "support_distance"] * imagined
+    rows = table.select(["observation", "action", "reward", *of_the_model]).to_pylist()
     return [Turn(**row | {name: _shortened(row[name]) for name in ("observation", "action")}) for row in rows]
 
 

@@ -47,7 +47,7 @@ class Support(_Record):
 
 
 class Turn(_Record):
-    """One turn to read. The last two fields are None for real turns."""
+    """One turn to read. The last three fields are None for real turns."""
 
     observation: str
     action: str
@@ -55,6 +55,7 @@ class Turn(_Record):
     terminated_prob: Number = None
     """Probability that the session ended by itself with this turn."""
     snap_distance: Number = None
+    support_distance: Number = None
 
 
 class SessionPair(_Record):
