@@ -49,7 +49,7 @@ class SweepResult(BaseModel):
         members: Numbers of the trials that the ensemble is made of.
         ensemble: Where it was published; None when the sweep makes none.
         ensemble_metrics: What was measured on it.
-        wall_seconds: Of the run that ended here.
+        wall_seconds: Of the run that ended here; ``search_seconds`` of it went into the trials.
         inputs: Content hashes of the data.
     """
 
@@ -59,6 +59,7 @@ class SweepResult(BaseModel):
     ensemble: str | None = None
     ensemble_metrics: dict[str, Any] = {}
     wall_seconds: float = 0.0
+    search_seconds: float = 0.0
     inputs: dict[str, str] = {}
 
     def ranked(self) -> list[TrialRecord]:

@@ -66,8 +66,11 @@ def run_sweep(
     started = time.perf_counter()
     write_text(f"{out}/{CONFIG}", yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     sweep = _prepare(config, out, cache, console)
+    began = time.perf_counter()
     trials = _search(sweep)
-    result = SweepResult(config=config, trials=trials, inputs=sweep.plan.inputs)
+    result = SweepResult(
+        config=config, trials=trials, inputs=sweep.plan.inputs, search_seconds=time.perf_counter() - began
+    )
     result = _publish(sweep, result)
     result = result.model_copy(update={"wall_seconds": time.perf_counter() - started})
     write_text(f"{out}/report.html", render_sweep(result))

@@ -21,7 +21,7 @@ from preplay.sweep._config import DataConfig
 from preplay.sweep._members import Product, publish_settings
 from preplay.sweep._trainable import Job, Outcome, Prepared
 from preplay.sweep.trainables._desk_data import embedded_data
-from preplay.world_model import WorldModelConfig, train_world_model
+from preplay.world_model import TrainedModel, WorldModelConfig, train_world_model
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class FqeTrainable:
     def prepare(self, data: DataConfig, folder: Path, seed: int, cache: Path) -> Prepared:
         """See :class:`preplay.sweep.Trainable`."""
         embedded, _, inputs = embedded_data(data, folder, cache)
-        return Prepared(fqe_data(embedded, data.folds, seed), inputs)
+        return Prepared(fqe_data(embedded, feature_model(embedded, seed), data.folds, seed), inputs)
 
     def run(self, job: Job) -> Iterator[Outcome]:
         """See :class:`preplay.sweep.Trainable`."""
@@ -82,9 +82,13 @@ class FqeTrainable:
         return publish_settings(product, target, self.place)
 
 
-def fqe_data(data: EmbeddedTurns, folds: int, seed: int) -> Shared:
-    """Features from a small world model trained on the same logs, and folds of whole sessions."""
-    trained = train_world_model(data, WorldModelConfig(dynamics="knn"), seed=seed)
+def feature_model(data: EmbeddedTurns, seed: int) -> TrainedModel:
+    """A small world model of the same logs: FQE reads its features."""
+    return train_world_model(data, WorldModelConfig(dynamics="knn"), seed=seed)
+
+
+def fqe_data(data: EmbeddedTurns, trained: TrainedModel, folds: int, seed: int) -> Shared:
+    """Logged turns in the features of a world model, and folds of whole sessions."""
     turns, starts = trained.turns, data.session_starts
     sessions = len(starts) - 1
     return Shared(

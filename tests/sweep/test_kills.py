@@ -1,0 +1,99 @@
+"""Real kills: the driver by SIGKILL, a whole node by its raylet; and what the sweep looks like afterwards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from preplay.sweep import SweepConfig, SweepResult, read_result
+from tests._processes import wait_for
+from tests.sweep.conftest import sweep_config, trained
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
+
+
+def halving(folder: Path) -> SweepConfig:
+    """TPE and halving: proposals and decisions both depend on what came before."""
+    return sweep_config(
+        folder,
+        base={"log": str(folder / "trained.jsonl"), "seconds": 0.4},
+        space={"rate": {"loguniform": [0.001, 0.03]}, "shift": {"uniform": [0.0, 1.0]}},
+        searcher={"kind": "tpe", "trials": 10, "startup": 3, "lag": 2},
+        scheduler={"kind": "asha", "budget": 9, "reduction": 3},
+        retries=3,
+    )
+
+
+def start(folder: Path, config: SweepConfig, **order) -> subprocess.Popen:
+    folder.mkdir(exist_ok=True)
+    file = folder / "order.json"
+    file.write_text(json.dumps({"config": config.model_dump(mode="json"), "nodes": 1} | order))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.sweep.drive", str(file)],
+        env=environment,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(process: subprocess.Popen) -> None:
+    _, errors = process.communicate(timeout=500)
+    assert process.returncode == 0, errors.decode()[-3000:]
+
+
+def outcome(result: SweepResult) -> list[tuple]:
+    """All that must not depend on kills; times do."""
+    return [(t.number, t.parameters, t.status, t.budget, t.metrics) for t in result.trials]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> tuple[SweepResult, int]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    finish(start(folder, halving(folder)))
+    return read_result(halving(folder).out), len(trained(folder))
+
+
+def test_a_killed_driver_is_resumed_to_the_same_result(undisturbed, tmp_path):
+    whole, stages = undisturbed
+    process = start(tmp_path, halving(tmp_path))
+    wait_for(lambda: len(trained(tmp_path)) >= 6, timeout=300)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    wait_for_quiet(tmp_path)
+    before = trained(tmp_path)
+    assert len(before) < stages
+    finish(start(tmp_path, halving(tmp_path)))
+    resumed = read_result(halving(tmp_path).out)
+    assert outcome(resumed) == outcome(whole)
+    assert resumed.ranked()[0].number == whole.ranked()[0].number
+    # A stage that was being written when the driver died may be trained again, one per worker; no other.
+    assert stages <= len(trained(tmp_path)) <= stages + 2
+
+
+def test_a_killed_node_costs_its_running_stages_and_nothing_else(undisturbed, tmp_path):
+    whole, stages = undisturbed
+    kill_when = tmp_path / "kill"
+    process = start(tmp_path, halving(tmp_path), nodes=2, kill_when=str(kill_when))
+    wait_for(lambda: len(trained(tmp_path)) >= 5, timeout=300)
+    kill_when.touch()
+    finish(process)
+    assert kill_when.with_suffix(".killed").exists()
+    assert outcome(read_result(halving(tmp_path).out)) == outcome(whole)
+    assert stages <= len(trained(tmp_path)) <= stages + 2
+
+
+def wait_for_quiet(folder: Path) -> None:
+    """Workers of a killed driver end by themselves a little later; wait until nothing more is trained."""
+    import time
+
+    count = -1
+    while count != len(trained(folder)):
+        count = len(trained(folder))
+        time.sleep(6)
