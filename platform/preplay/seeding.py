@@ -4,10 +4,15 @@ A stream belongs to *what* is drawn (a block of rollouts, a training step), neve
 draws it: the same seed gives the same result on one worker or on a hundred.
 """
 
+from __future__ import annotations
+
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def derive_seed(seed: int, *keys: str | int) -> int:
@@ -23,4 +28,6 @@ def numpy_rng(seed: int, *keys: str | int) -> np.random.Generator:
 
 def torch_generator(seed: int, *keys: str | int, device: str = "cpu") -> torch.Generator:
     """A torch generator for the stream named by ``keys``."""
+    import torch  # half of the start-up time of processes that only read logs
+
     return torch.Generator(device=device).manual_seed(derive_seed(seed, *keys))

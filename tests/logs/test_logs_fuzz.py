@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from preplay.errors import PreplayError
 from preplay.logs import LogFile, Quarantined, RawTurn, read_logs, readers
 from preplay.logs._assemble import assemble_steps
 from preplay.logs._check import check_turn
+from preplay.logs._check_columns import check_block
 from preplay.logs._parse import Parsed, read_items
 from preplay.logs._sessions import Assembled, assemble
 
@@ -171,9 +173,7 @@ def flat_steps(rows):
     names = ("turn", "reward", "terminated", "truncated", "state", "next_state")
     for i, (session, *fields) in enumerate(rows):
         values = dict(zip(names, fields, strict=True)) | {"action": f"action {i}"}
-        step, refused = check_turn(RawTurn(session, values, f"f:{i}", str(i)), "f", i, parsed.notes)
-        parsed.steps += [step] if step else []
-        parsed.quarantined += [refused] if refused else []
+        parsed.check([RawTurn(session, values, f"f:{i}", str(i))], "f", i)
     return parsed
 
 
@@ -198,6 +198,75 @@ def test_sessions_account_for_every_record_and_invent_nothing(rows):
         assert [t["turn"] for t in part] == list(range(len(part)))
         assert all(not (t["terminated"] or t["truncated"]) for t in part[:-1])
         assert part[-1]["terminated"] != part[-1]["truncated"]
+
+
+ANY = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 5),
+    st.floats(),
+    st.sampled_from(["", " ", "x", "007", "1.5", "true", "é", "\ud800", "2024-01-02T03:04:05", "{}"]),
+    st.just({"b": 1, "a": [2.5, None]}),
+)
+TURN = st.fixed_dictionaries(
+    {"state": ANY, "action": ANY},
+    optional={
+        name: ANY
+        for name in (
+            *(
+                "turn",
+                "policy",
+                "task",
+                "next_state",
+                "observation",
+                "proposed_action",
+                "reward",
+                "terminated",
+            ),
+            *(
+                "truncated",
+                "behavior_logprob",
+                "action_prob",
+                "tokens",
+                "cost",
+                "latency_s",
+                "timestamp",
+                "extras",
+            ),
+        )
+    },
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(turns=st.lists(TURN, min_size=1, max_size=3), session=ANY, extra=ANY)
+def test_a_block_is_checked_as_its_turns_one_by_one(turns, session, extra):
+    """The check by columns either gives the steps that the check of single turns gives, or leaves them to it."""
+    raws = [RawTurn(session, values, f"f:{i}", str(i), {"more": extra}) for i, values in enumerate(turns)]
+    singly = Parsed()
+    singly.check(raws, "f", 7)
+    block = check_block(raws, "f", 7)
+    if block is not None:
+        assert not singly.quarantined
+        assert not singly.notes
+        assert block.equals(singly.take_steps().combine_chunks())
+
+
+def test_plain_turns_pass_as_a_block():
+    values = {
+        "turn": 0,
+        "state": "Hello é",
+        "action": "Hi",
+        "reward": 1,
+        "next_state": None,
+        "action_prob": 0.3,
+    }
+    raws = [RawTurn("s", dict(values, turn=i), f"f:{i}", str(i), {"tool": "x"}) for i in range(40)]
+    block = check_block(raws, "f", 0)
+    assert block is not None
+    assert block["order"].to_pylist() == list(range(40))
+    assert block["behavior_logprob"][0].as_py() == math.log(0.3)
+    assert block["extras"][0].as_py() == '{"tool":"x"}'
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
-from scipy.stats import rankdata
 
 from preplay.logs._card_stats import LANGUAGE_SAMPLE, TEXTS, session_stats, turn_stats
 from preplay.logs._card_warnings import card_warnings
@@ -157,6 +156,8 @@ def _length_tells(sessions: pa.Table) -> float | None:
         or sessions["won_before_end"].to_numpy().any()
     ):
         return None
+    from scipy.stats import rankdata  # a second of start-up that reading alone does not need
+
     ranks = rankdata(-sessions["turns"].to_numpy())
     return float((ranks[won].sum() - won.sum() * (won.sum() + 1) / 2) / (won.sum() * (~won).sum()))
 

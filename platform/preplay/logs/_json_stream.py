@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
+
 from preplay.logs._files import LogFile
 from preplay.logs._records import Quarantined, excerpt
 
 _CHUNK = 1 << 20
 _SPACE = re.compile(r"[\s]*")
 _DECODER = json.JSONDecoder()
+_fast = msgspec.json.Decoder().decode
 
 
 class JsonRecord(NamedTuple):
@@ -33,6 +36,10 @@ def decode_json(data: bytes) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 (byte 0x{data[error.start]:02x} at {error.start + 1})") from None
+    try:
+        return _fast(text)
+    except (msgspec.DecodeError, RecursionError):
+        pass  # what the fast parser refuses (NaN, halves of characters) may still be read by the lenient one
     try:
         return json.loads(text)
     except RecursionError:

@@ -7,25 +7,55 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from preplay.logs._check import STEP_SCHEMA, Step, check_outcome, check_turn
+from preplay.logs._check_columns import check_block
 from preplay.logs._files import BROKEN_STREAM, LogFile
-from preplay.logs._records import Outcome, Quarantined, RawTurn
+from preplay.logs._records import Merged, Outcome, Quarantined, RawTurn
 from preplay.logs._registry import Item, Reader
+
+_BLOCK, _SMALL_BLOCK = 1024, 32
 
 
 @dataclass
 class Parsed:
     """Checked steps of a file, what was refused, and how records fared that belong to no session."""
 
-    steps: list[Step] = field(default_factory=list)
+    tables: list[pa.Table] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
     records: Counter[str] = field(default_factory=Counter)
 
+    def check(self, raws: list[RawTurn], file: str, first: int) -> None:
+        """Check turns with the arrival numbers ``first`` and up: at once if plain, else in smaller parts."""
+        if len(raws) < _SMALL_BLOCK:
+            self._check_singly(raws, file, first)
+        elif (table := check_block(raws, file, first)) is not None:
+            self.tables.append(table)
+        else:
+            half = len(raws) // 2
+            self.check(raws[:half], file, first)
+            self.check(raws[half:], file, first + half)
+
+    def add_steps(self, steps: list[Step]) -> None:
+        """Steps that were checked one by one."""
+        if steps:
+            columns = [pa.array([s[f.name] for s in steps], type=f.type) for f in STEP_SCHEMA]
+            self.tables.append(pa.Table.from_arrays(columns, schema=STEP_SCHEMA))
+
     def take_steps(self) -> pa.Table:
-        """The steps read so far as a table; the list is emptied."""
-        taken, self.steps = self.steps, []
-        columns = [pa.array([s[f.name] for s in taken], type=f.type) for f in STEP_SCHEMA]
-        return pa.Table.from_arrays(columns, schema=STEP_SCHEMA)
+        """The steps read so far as a table; they are forgotten here."""
+        taken, self.tables = self.tables, []
+        return pa.concat_tables(taken) if taken else STEP_SCHEMA.empty_table()
+
+    def _check_singly(self, raws: list[RawTurn], file: str, first: int) -> None:
+        steps = []
+        for seq, raw in enumerate(raws, first):
+            step, refused = check_turn(raw, file, seq, self.notes)
+            if step is not None:
+                steps.append(step)
+            if refused is not None:
+                self.quarantined.append(refused)
+                self.records["quarantined"] += step is None
+        self.add_steps(steps)
 
 
 def parse(reader: Reader, file: LogFile) -> Parsed:
@@ -37,25 +67,39 @@ def parse(reader: Reader, file: LogFile) -> Parsed:
 
 
 def parse_into(reader: Reader, file: LogFile, parsed: Parsed) -> Iterator[None]:
-    """Read a file item by item into ``parsed``, giving way after each so that a caller can empty it."""
+    """Read a file into ``parsed``, giving way after each block of items so that a caller can empty it."""
+    block: list[RawTurn] = []
+    seq = file.start
     for seq, item in enumerate(read_items(reader, file), file.start):
         if isinstance(item, RawTurn):
-            step, refused = check_turn(item, file.path, seq, parsed.notes)
-            if step is not None:
-                parsed.steps.append(step)
-            if refused is not None:
-                parsed.quarantined.append(refused)
-                parsed.records["quarantined"] += step is None
-        elif isinstance(item, Outcome):
-            checked = check_outcome(item, file.path, seq, parsed.notes)
-            (parsed.quarantined if isinstance(checked, Quarantined) else parsed.steps).append(checked)  # type: ignore[arg-type]
-            parsed.records["quarantined"] += isinstance(checked, Quarantined)
-        elif isinstance(item, Quarantined):
-            parsed.quarantined.append(item)
-            parsed.records["quarantined"] += 1
+            block.append(item)
+            if len(block) < _BLOCK:
+                continue
+            parsed.check(block, file.path, seq + 1 - len(block))
+            block = []
         else:
-            parsed.records["merged"] += 1
+            parsed.check(block, file.path, seq - len(block))
+            block = []
+            _take(item, file, seq, parsed)
         yield
+    parsed.check(block, file.path, seq + 1 - len(block))
+    yield
+
+
+def _take(item: Outcome | Quarantined | Merged, file: LogFile, seq: int, parsed: Parsed) -> None:
+    """An item that is no turn."""
+    if isinstance(item, Outcome):
+        checked = check_outcome(item, file.path, seq, parsed.notes)
+        if isinstance(checked, Quarantined):
+            item = checked
+        else:
+            parsed.add_steps([checked])
+            return
+    if isinstance(item, Quarantined):
+        parsed.quarantined.append(item)
+        parsed.records["quarantined"] += 1
+    else:
+        parsed.records["merged"] += 1
 
 
 def read_items(reader: Reader, file: LogFile) -> Iterator[Item]:

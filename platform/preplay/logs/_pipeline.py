@@ -22,7 +22,6 @@ from preplay.logs._records import canonical_json
 from preplay.logs._redact import redact
 from preplay.logs._segments import Segment
 from preplay.logs._spill import SLOTS, Summary, read_slots, spill
-from preplay.stage import run_stage
 
 PART_BYTES = 64 << 20
 INLINE_BYTES = 64 << 20
@@ -143,6 +142,8 @@ def _run(
 ) -> list[str]:
     items = [pa.table({"job": [json.dumps(job)]}) for job in jobs]
     if parallel and len(items) > 1:
+        from preplay.stage import run_stage  # Ray: seconds that a small log does not need
+
         answers = list(run_stage(worker, arguments, items, title=title))
     else:
         local = worker(*arguments) if items else None

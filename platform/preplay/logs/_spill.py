@@ -64,7 +64,7 @@ def _spill_into(segment: Segment, stage: Path) -> Summary:
     steps = quarantined = 0
     with (stage / QUARANTINE).open("w", encoding="utf-8") as lost:
         for _ in parse_into(reader(segment.format), segment.file, parsed):
-            if len(parsed.steps) + len(parsed.quarantined) < _ROWS:
+            if sum(map(len, parsed.tables)) + len(parsed.quarantined) < _ROWS:
                 continue
             quarantined += _drain(parsed, lost)
             tables.append(parsed.take_steps())
