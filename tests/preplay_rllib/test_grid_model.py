@@ -63,7 +63,7 @@ def test_turning_round_shows_the_same_room_again_instead_of_a_new_one(model):
 
 
 def test_time_limit_is_no_termination(trained_world):
-    """Thousands of steps, nearly all episodes cut by the limit: the model must not believe that worlds end at random."""
+    """Nearly all episodes are cut by the limit: the model must not believe that worlds end at random."""
     model = trained_world.learner_group._learner.module[WORLD_MODEL].unwrapped()
     rows = trained_world.engine.replay.sample(1000, 0.0, np.random.default_rng(0))
     keep = ~rows["terminated"]
@@ -80,7 +80,9 @@ def test_reward_is_that_of_the_step_count_and_never_given_without_success(traine
 
 
 def test_each_members_prediction_depends_on_its_own_bootstrap(model):
-    out = model._local(first_belief(torch.full((3, 7, 7), 18, dtype=torch.uint8)).grid, torch.tensor([2, 3, 5]))
+    out = model._local(
+        first_belief(torch.full((3, 7, 7), 18, dtype=torch.uint8)).grid, torch.tensor([2, 3, 5])
+    )
     assert all(not torch.allclose(out[0], out[m]) for m in range(1, model.members))
 
 
@@ -89,7 +91,9 @@ def test_disagreement_is_larger_where_nothing_was_seen(trained_world, model):
     known = model.step(model.states(rows, CPU), torch.as_tensor(rows["action"]), None).disagreement.mean()
     strange = {k: v.copy() for k, v in rows.items()}
     strange["grid"][:] = np.random.default_rng(1).integers(90, 198, strange["grid"].shape)
-    unknown = model.step(model.states(strange, CPU), torch.as_tensor(rows["action"]), None).disagreement.mean()
+    unknown = model.step(
+        model.states(strange, CPU), torch.as_tensor(rows["action"]), None
+    ).disagreement.mean()
     assert unknown > 3 * known
 
 

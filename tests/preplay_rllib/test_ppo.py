@@ -1,4 +1,4 @@
-"""RehearsalPPO as a user runs it: rehearsal happens, curves repeat, checkpoints hold everything (traps 7, 38, 42, 43)."""
+"""RehearsalPPO as a user runs it: it rehearses, curves repeat, checkpoints hold everything (traps 38, 42, 43)."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,9 @@ def curve(algorithm, steps: int) -> list[dict]:
         result = algorithm.train()
         rehearsal = {k: float(v) for k, v in result["rehearsal"].items()}
         loss = float(result["learners"]["default_policy"]["total_loss"])
-        results.append(rehearsal | {"return": result["env_runners"].get("episode_return_mean", 0.0), "loss": loss})
+        results.append(
+            rehearsal | {"return": result["env_runners"].get("episode_return_mean", 0.0), "loss": loss}
+        )
     return results
 
 
