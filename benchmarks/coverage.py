@@ -264,7 +264,8 @@ def summarise(results: Results) -> dict[str, float]:
     ):
         shares = [t.share(verdict) for p, _, by_name in results if p.kind == kind for t in by_name.values()]
         metrics[f"{kind}: mean share of '{verdict}'"] = float(np.mean(shares))
-        metrics[f"{kind}: worst share of '{verdict}'"] = min(shares) if kind == "no support" else max(shares)
+        wrong = kind == "supported" and verdict == "not identified"
+        metrics[f"{kind}: worst share of '{verdict}'"] = max(shares) if wrong else min(shares)
     return metrics
 
 
