@@ -1,7 +1,7 @@
 """Names of published models: ``models:NAME`` is the newest version, ``models:NAME@2`` the second.
 
 Versions are folders ``<registry>/NAME/v1``, ``v2``, ... that are never written again. The registry is the folder in
-the environment variable ``PREPLAY_MODELS``, by default ``models`` in the current one.
+the environment variable ``PREPLAY_MODELS``, by default ``runs/models`` in the current one.
 """
 
 import os
@@ -16,7 +16,7 @@ _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
 
 def registry() -> Path:
     """Folder of the published models."""
-    return Path(os.environ.get("PREPLAY_MODELS", "models")).absolute()
+    return Path(os.environ.get("PREPLAY_MODELS", "runs/models")).absolute()
 
 
 def versions(name: str) -> list[int]:

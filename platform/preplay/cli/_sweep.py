@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 Registry = Annotated[
     Path | None,
-    typer.Option(help="Folder of published models.", envvar="PREPLAY_MODELS", show_envvar=True),
+    typer.Option(
+        help="Folder of published models [default: runs/models].", envvar="PREPLAY_MODELS", show_envvar=True
+    ),
 ]
 Name = Annotated[
     str, typer.Argument(help="`NAME` (its newest version), `NAME@VERSION`, or the path of an artifact.")

@@ -75,6 +75,8 @@ def run_sweep(
     result = result.model_copy(update={"wall_seconds": time.perf_counter() - started})
     write_text(f"{out}/report.html", render_sweep(result))
     write_result(result, out)
+    for trial in result.trials:
+        StageStore(sweep.plan.store, trial.key).forget_state()
     return result
 
 

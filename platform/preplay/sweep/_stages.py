@@ -61,7 +61,7 @@ class StageStore:
         return found
 
     def save(self, stage: Stage, state: Path | None) -> None:
-        """Keep a stage, and the state behind it in place of the previous one's."""
+        """Keep a stage, and the state behind it (None: nothing goes on from here) in place of the previous one's."""
         self._fs.makedirs(self._path, exist_ok=True)
         if state is not None:
             for file in (f for f in sorted(state.rglob("*")) if f.is_file()):
@@ -70,8 +70,7 @@ class StageStore:
                 self._fs.put_file(str(file), target)
         content = vars(stage) | {"prediction": stage.prediction.tolist()}
         self._write(self._file(stage.budget), json.dumps(content).encode())
-        if state is not None:
-            self._forget_states(before=stage.budget)
+        self._forget_states(before=stage.budget)
 
     def fetch_state(self, budget: int, folder: Path) -> None:
         """Copy the state behind a stage into a local folder."""
@@ -81,6 +80,10 @@ class StageStore:
             target = folder / str(remote).split(f"/state-{budget}/", 1)[1]
             target.parent.mkdir(parents=True, exist_ok=True)
             self._fs.get_file(remote, str(target))
+
+    def forget_state(self) -> None:
+        """Drop the state: the trial will not go on."""
+        self._forget_states(before=10**9)
 
     def _forget_states(self, before: int) -> None:
         for path in self._fs.glob(f"{self._path}/state-*"):

@@ -84,7 +84,7 @@ def _stages(
         _check(outcome, budget)
         stage = Stage(budget, time.perf_counter() - started, dict(outcome.metrics), outcome.prediction)
         if plan.keep:
-            store.save(stage, state if trainable.continues else None)
+            store.save(stage, state if trainable.continues and budget < plan.budgets[-1] else None)
         yield stage
         started = time.perf_counter()
 

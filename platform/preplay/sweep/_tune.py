@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ray import tune
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune import Callback, Stopper
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, HyperBandScheduler, PopulationBasedTraining, TrialScheduler
@@ -17,13 +18,17 @@ from preplay.sweep._search import StudySearch
 from preplay.sweep._space import Parameter, grid
 
 
-def quiet_tune() -> None:
+def prepare_tune(config: SweepConfig) -> None:
     """Our own table and files in place of Tune's; workers stay in the folder they are in."""
+    # Trials that wait for a slot are what an autoscaler goes by; Tune would show it one at a time.
+    waiting = config.searcher.lag if config.searcher.kind == "tpe" else min(200, total_trials(config))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # failures are told by the result
     os.environ |= {
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+        "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C ends at once: whatever was finished is in the store
         "RAY_AIR_NEW_OUTPUT": "0",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
+        "TUNE_MAX_PENDING_TRIALS_PG": str(waiting),
         "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     }
 
@@ -42,7 +47,7 @@ def make_tuner(
     stopper: Stopper,
 ) -> tune.Tuner:
     """The tuner of a new run; its own files go to ``out/name``."""
-    quiet_tune()
+    prepare_tune(config)
     minutes = config.stop.minutes
     return tune.Tuner(
         tune.with_resources(trainable, {"cpu": config.resources.cpu, "gpu": config.resources.gpu}),
@@ -164,7 +169,7 @@ class Recorder(Callback):
             number=number_of(trial),
             parameters=trial.config["parameters"],
             status=status,  # pyright: ignore[reportArgumentType]
-            reason=failure_reason(trial.get_error()) if trial.status == Trial.ERROR else None,
+            reason=failure_reason(trial.get_pickled_error()) if trial.status == Trial.ERROR else None,
             budget=budget,
             seconds=float(result.get("seconds", 0.0)),
             metrics={name: float(result[name]) for name in names},
@@ -178,8 +183,9 @@ def failure_reason(error: BaseException | None) -> str:
     if error is None:
         return "unknown"
     cause = getattr(error, "cause", None) or error
-    if "ActorDied" in type(cause).__name__ or "ActorUnavailable" in type(cause).__name__:
+    kind = type(cause).__name__
+    if isinstance(cause, RayActorError):
         return "the worker process died: it was killed, ran out of memory, or its node was lost"
-    if "OutOfMemory" in type(cause).__name__:
+    if isinstance(cause, OutOfMemoryError):
         return "out of memory: Ray ended the worker before the machine ran out"
-    return f"{type(cause).__name__}: {str(cause).strip().splitlines()[-1] if str(cause).strip() else ''}"
+    return f"{kind}: {cause}".strip().splitlines()[0]
