@@ -69,6 +69,8 @@ ARMS = {
     "placebo": lambda: rehearsal(model_updates=0),
     "placebo-open": lambda: rehearsal(model_updates=0, gates=False),
     "no-gates": lambda: rehearsal(gates=False),
+    "no-memory": lambda: rehearsal(memory=False),
+    "no-memory-no-gates": lambda: rehearsal(memory=False, gates=False),
     "no-bonus": lambda: rehearsal(bonus=0.0),
     "no-mixing": lambda: rehearsal(uniform_mix=0.0),
     "uniform-starts": lambda: rehearsal(success_starts=0.0),
@@ -86,19 +88,22 @@ def run_cell(task: str, arm: str, seed: int) -> dict[str, Any]:
     Returns ``reached`` (real steps, None if the limit came first), ``steps``, ``final`` (mean of 48 fresh episodes),
     ``cpu_seconds`` until the bar, and the curve of (steps, return, gate open).
     """
-    config = (
-        ARMS[arm]().environment(MiniGrid, env_config={"id": task}).debugging(seed=seed, log_level="ERROR")
-    )
+    algorithm = algorithm_for(task, ARMS[arm](), seed)
+    try:
+        return _train(algorithm, task, LIMITS.get(arm, LIMIT))
+    finally:
+        algorithm.stop()
+
+
+def algorithm_for(task: str, config: AlgorithmConfig, seed: int) -> Any:
+    """Built for a task, one result per training step."""
+    config = config.environment(MiniGrid, env_config={"id": task}).debugging(seed=seed, log_level="ERROR")
     config.reporting(
         metrics_num_episodes_for_smoothing=WINDOW,
         min_time_s_per_iteration=0,
         min_sample_timesteps_per_iteration=0,
     )
-    algorithm = config.build_algo()
-    try:
-        return _train(algorithm, task, LIMITS.get(arm, LIMIT))
-    finally:
-        algorithm.stop()
+    return config.build_algo()
 
 
 def _train(algorithm: Any, task: str, limit: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Rehearsal for RLlib: algorithms that mix real with imagined experience. Change one import and train."""
 
 from preplay_rllib._curve import Point
-from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid
+from preplay_rllib._grid_model import GridTracker
+from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid, flatten
 from preplay_rllib._off_policy import RehearsalDQN, RehearsalDQNConfig, RehearsalSAC, RehearsalSACConfig
 from preplay_rllib._ppo import RehearsalPPO, RehearsalPPOConfig
 from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
@@ -10,6 +11,7 @@ from preplay_rllib._train import algorithm_config, train_rehearsal
 
 __all__ = [
     "OPTIMAL_RETURN",
+    "GridTracker",
     "MiniGrid",
     "Point",
     "RehearsalDQN",
@@ -22,5 +24,6 @@ __all__ = [
     "RehearsalSACConfig",
     "RehearsalSettings",
     "algorithm_config",
+    "flatten",
     "train_rehearsal",
 ]

@@ -61,7 +61,7 @@ class RehearsalConfigMixin:
 
     def _world_model_config(self) -> dict[str, Any]:
         settings = self.rehearsal_settings
-        sizes = {"members": settings.model_members, "hidden": settings.model_hidden}
+        sizes: dict[str, Any] = {"members": settings.model_members, "hidden": settings.model_hidden}
         if settings.world_model == "vector":
             return sizes
         return sizes | (

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from preplay_rllib import _belief
-from preplay_rllib._belief import CELLS, CENTRE, FRONT, HERE, SIDE, Belief
+from preplay_rllib._belief import CENTRE, FRONT, HERE, SIDE, Belief
 from preplay_rllib._minigrid import (
     CODES,
     COLOURS,
@@ -33,7 +33,7 @@ from preplay_rllib._minigrid import (
     VIEW_SIZE,
     unflatten,
 )
-from preplay_rllib._model import EnsembleMLP, EnsembleModule, Imagined, Tracker, draw_members
+from preplay_rllib._model import EnsembleMLP, EnsembleModule, Imagined, draw_members
 from preplay_rllib._replay import Columns
 
 _PARTS = (OBJECTS, COLOURS, STATES)
@@ -43,7 +43,7 @@ _PATCH = 5
 _REVEALS = 8
 
 
-class GridTracker(Tracker):
+class GridTracker:
     """Belief, action and outcome of every real step; beliefs of unfinished episodes wait for the next chunk."""
 
     def __init__(self) -> None:
@@ -95,12 +95,13 @@ class GridTracker(Tracker):
 
 
 class GridModule(EnsembleModule):
-    """The ensemble. ``model_config``: members, hidden, max_steps (the task's time limit), see_through_walls."""
+    """The ensemble. ``model_config``: members, hidden, memory, max_steps (the task's time limit),
+    see_through_walls."""
 
     def setup(self) -> None:
         config = self.model_config
         self.members, self.max_steps = config["members"], config["max_steps"]
-        self.see_through = config["see_through_walls"]
+        self.see_through, self.memory = config["see_through_walls"], config["memory"]
         self.actions = int(self.action_space.n)
         sizes = [2 * TOKENS + self.actions, config["hidden"], config["hidden"], 2 * TOKENS + 12 + 3]
         self.local = EnsembleMLP(self.members, sizes)
@@ -111,7 +112,14 @@ class GridModule(EnsembleModule):
         )
 
     def states(self, rows: Columns, device: torch.device) -> Belief:
-        return Belief(*(torch.as_tensor(rows[k], device=device) for k in ("grid", "under", "step")))
+        belief = Belief(*(torch.as_tensor(rows[k], device=device) for k in ("grid", "under", "step")))
+        return belief if self.memory else self._forgotten(belief)
+
+    def _forgotten(self, belief: Belief) -> Belief:
+        """All that is not in sight is unknown again."""
+        view = belief.view()
+        shown = torch.where(_belief.visible(view, self.see_through), view, UNSEEN)
+        return _belief.see(Belief(torch.zeros_like(belief.grid), belief.under, belief.step), shown)
 
     def observe(self, state: Belief) -> Tensor:
         view = state.view()
@@ -162,7 +170,8 @@ class GridModule(EnsembleModule):
         grid[:, FRONT] = torch.where(still, outcome.ahead, grid[:, FRONT])
         grid[:, HERE] = outcome.carried
         belief = _belief.move(Belief(grid, state.under, state.step), action, outcome.moved)
-        return self._fill(belief, generator)
+        filled = self._fill(belief, generator)
+        return filled if self.memory else self._forgotten(filled)
 
     def _fill(self, belief: Belief, generator: torch.Generator | None) -> Belief:
         """Guess what is unknown and in sight, until nothing is; what is guessed may open the sight further."""
@@ -283,6 +292,3 @@ def _factor_loss(logits: Tensor, code: Tensor) -> Tensor:
         )
         for part, target in zip(logits.split(_PARTS, -1), targets, strict=True)
     )  # type: ignore[return-value]
-
-
-assert CELLS == SIDE * SIDE

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ class Imagined:
     disagreement: Tensor
 
 
-class Tracker:
+class Tracker(Protocol):
     """Follows the real stream, chunk by chunk, and turns it into the world model's rows.
 
     Rows of one call are in the order of ``episodes`` and of time. Every tracker adds ``episode`` (a running number),
@@ -49,13 +49,16 @@ class Tracker:
     """
 
     def track(self, episodes: Sequence[SingleAgentEpisode]) -> Columns:
-        raise NotImplementedError
+        """Rows of the next chunks."""
+        ...
 
     def get_state(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """What a checkpoint needs; unfinished episodes are not part of it."""
+        ...
 
     def set_state(self, state: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Go on from a checkpoint with new episodes."""
+        ...
 
 
 class EnsembleModule(TorchRLModule, SelfSupervisedLossAPI):

@@ -66,6 +66,8 @@ class RehearsalSettings(BaseModel):
 
     world_model: Literal["grid", "vector"] = "grid"
     """``grid`` for MiniGrid's one-hot view, ``vector`` for observations of real numbers."""
+    memory: bool = True
+    """Without it the grid model forgets what is out of sight and makes it up anew: policies learn to exploit that."""
     max_steps: int | None = Field(None, ge=1)
     """The task's time limit, which MiniGrid's reward depends on; the ``MiniGrid`` environment here knows its own."""
     see_through_walls: bool | None = None

@@ -11,7 +11,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from torch import Tensor
 from torch.nn import functional as F
 
-from preplay_rllib._model import EnsembleMLP, EnsembleModule, Imagined, Tracker, draw_members
+from preplay_rllib._model import EnsembleMLP, EnsembleModule, Imagined, draw_members
 from preplay_rllib._replay import Columns
 
 _CONSTANT = 1e-3
@@ -24,7 +24,7 @@ class VectorState:
     observation: Tensor
 
 
-class VectorTracker(Tracker):
+class VectorTracker:
     """Transitions as they are."""
 
     def __init__(self) -> None:

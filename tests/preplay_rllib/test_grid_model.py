@@ -62,6 +62,18 @@ def test_turning_round_shows_the_same_room_again_instead_of_a_new_one(model):
         assert all(torch.equal(views[i], views[i + 4]) for i in range(4))
 
 
+def test_without_memory_what_is_behind_is_unknown_again(model):
+    env = MiniGrid({"id": "MiniGrid-LavaGapS5-v0"})
+    observation, _ = env.reset(seed=0)
+    state = first_belief(torch.as_tensor(unflatten(observation))[None])
+    forgetful = model._forgotten(see(move(state, torch.tensor([0]), torch.tensor([False])), state.view()))
+    assert torch.equal(forgetful.view(), model._forgotten(forgetful).view())
+    outside = forgetful.grid.view(13, 13).clone()
+    outside[3:10, 0:7] = 0
+    assert not outside.any()
+    assert state.grid.any()
+
+
 def test_time_limit_is_no_termination(trained_world):
     """Nearly all episodes are cut by the limit: the model must not believe that worlds end at random."""
     model = trained_world.learner_group._learner.module[WORLD_MODEL].unwrapped()
