@@ -1,0 +1,187 @@
+"""What preplay sweeps: figures that mean something, stages that go on, products that load."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ray
+import torch
+
+from preplay.artifacts import open_artifact
+from preplay.critics import (
+    CriticConfig,
+    evaluate_critic,
+    join_critics,
+    load_critic,
+    save_critic,
+    train_critic,
+)
+from preplay.embedding import EmbeddedTurns
+from preplay.environments.code_repair import (
+    Grader,
+    SandboxConfig,
+    generator,
+    log_sessions,
+    random_candidate,
+    split_tasks,
+)
+from preplay.errors import PreplayError
+from preplay.estimators import FQEConfig
+from preplay.logs import write_dataset
+from preplay.sweep import DataConfig, Job, Member, Product
+from preplay.sweep.trainables import (
+    FqeTrainable,
+    IqlTrainable,
+    WorldModelTrainable,
+    fqe_data,
+    on_policy_check,
+)
+from preplay.sweep.trainables._critic import task_folds, within_task_auc
+from preplay.sweep.trainables._open_loop import open_loop_error
+from preplay.sweep.trainables._world_model import multiplications
+from preplay.world_model import (
+    FeatureConfig,
+    OptimiserConfig,
+    WorldModelConfig,
+    list_members,
+    member_fidelity,
+    train_world_model,
+)
+from tests.world_model.conftest import embedded, make_bank, simulate
+
+QUICK = OptimiserConfig(steps=120, warmup=10, evaluate_every=20)
+WORLD = WorldModelConfig(
+    dynamics="gaussian",
+    optimiser=QUICK,
+    outcome=QUICK,
+    features=FeatureConfig(phi=8, components=8, latent_components=4, action_clusters=4, optimiser=QUICK),
+)
+
+
+@pytest.fixture(scope="module")
+def ring() -> EmbeddedTurns:
+    rng = np.random.default_rng(0)
+    bank = make_bank(rng)
+    return embedded(simulate(150, rng), bank, rng)
+
+
+def world_job(ring: EmbeddedTurns, folder: Path, shares: tuple[float, ...], done: int = 0) -> Job:
+    return Job(ring, WORLD, 0, shares, done, folder)
+
+
+def test_world_model_stages_go_on_from_their_state(ring, tmp_path):
+    trainable = WorldModelTrainable()
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "cut").mkdir()
+    whole = list(trainable.run(world_job(ring, tmp_path / "whole", (0.25, 1.0))))
+    first = next(trainable.run(world_job(ring, tmp_path / "cut", (0.25, 1.0))))
+    (second,) = trainable.run(world_job(ring, tmp_path / "cut", (1.0,), done=1))
+    assert first.metrics == whole[0].metrics
+    assert second.metrics == whole[1].metrics
+    assert (second.prediction == whole[1].prediction).all()
+    assert whole[1].metrics["rollout_error"] < whole[0].metrics["rollout_error"] < 1.1
+    assert set(whole[0].metrics) == set(trainable.metrics)
+
+
+def test_the_ensemble_loss_is_the_error_of_the_mean(ring, tmp_path):
+    trainable = WorldModelTrainable()
+    outcome = next(trainable.run(world_job(ring, tmp_path, (1.0,))))
+    assert trainable.ensemble_loss(ring, outcome.prediction) == pytest.approx(
+        outcome.metrics["rollout_error"]
+    )
+    actual = np.split(outcome.prediction, 2)[1]
+    assert trainable.ensemble_loss(ring, np.concatenate([actual, actual])) == 0
+
+
+def test_open_loop_error_by_hand():
+    assert open_loop_error(np.array([0.0, 2.0]), np.array([0.0, 0.0])) == pytest.approx(2**0.5)
+
+
+def test_cost_counts_what_the_sampler_asks():
+    flow = WorldModelConfig(dynamics="flow", sampler_steps=4)
+    layer = torch.nn.Linear(3, 5)
+    assert multiplications(layer, flow) == 2 * 4 * 15
+    assert multiplications(layer, WorldModelConfig(dynamics="gaussian")) == 15
+
+
+def test_a_published_world_model_is_loaded_by_name(ray2, ring, registry):
+    members = [Member(3, WORLD, {"width": 32}, 7), Member(5, WORLD, {}, 8)]
+    product = Product(members, ray.put(ring), {"embedded": "abc"}, {"sweep": "ring"}, 0, {"validation": 0.5})
+    found = WorldModelTrainable().publish(product, registry / "ring" / "v1")
+    assert len(found["members"]) == 2
+    paths = list_members("models:ring")
+    assert [path.name for path in paths] == ["member-0", "member-1"]
+    assert paths == list_members(registry / "ring" / "v1")
+    assert [open_artifact(path, "world_model").manifest.seed for path in paths] == [7, 8]
+    assert member_fidelity(paths[0]).reward_rmse < member_fidelity(paths[0]).reward_std
+    manifest = open_artifact("models:ring@1", "ensemble").manifest
+    assert [m["trial"] for m in manifest.config["members"]] == [3, 5]
+
+
+@pytest.fixture(scope="module")
+def repair(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("repair")
+    tasks, _ = split_tasks(0)
+    grader = Grader(SandboxConfig(seconds=0.1))
+    behaviour = {"random": random_candidate}
+    turns = log_sessions(tasks[:10], [generator("middling")], behaviour, grader, sessions=40, seed=0)
+    write_dataset(turns, str(folder / "dataset"), config={})
+    return str(folder / "dataset")
+
+
+def test_critics_are_scored_on_tasks_they_have_not_seen(repair, tmp_path):
+    trainable = IqlTrainable()
+    prepared = trainable.prepare(DataConfig(path=repair, folds=2), tmp_path, 0, tmp_path)
+    shared = prepared.shared
+    for name in np.unique(shared.decisions.group.astype(str)):
+        assert len(set(shared.fold[shared.decisions.group.astype(str) == name])) == 1
+    assert not set(shared.decisions.group) & set(shared.held_out.group)
+    job = Job(shared, CriticConfig(steps=40), 0, (0.5, 1.0), 0, tmp_path)
+    half, full = trainable.run(job)
+    assert set(full.metrics) == set(trainable.metrics)
+    assert half.metrics != full.metrics
+    assert full.metrics["auc_within_task"] == pytest.approx(
+        within_task_auc(full.prediction, shared.decisions)
+    )
+    assert trainable.ensemble_loss(shared, full.prediction) == pytest.approx(
+        1 - full.metrics["auc_within_task"]
+    )
+    perfect = trainable.ensemble_loss(shared, shared.decisions.success.astype(float))
+    assert perfect == 0
+
+
+def test_folds_keep_tasks_whole_and_use_every_fold():
+    group = np.array(["a", "b", "a", "c", "d", "b"], object)
+    fold = task_folds(group, 2, 0)
+    assert fold[0] == fold[2]
+    assert fold[1] == fold[5]
+    assert set(fold) == {0, 1}
+
+
+def test_critics_of_different_widths_are_one_critic(repair, tmp_path):
+    shared = IqlTrainable().prepare(DataConfig(path=repair, folds=2), tmp_path, 0, tmp_path).shared
+    narrow, wide = (train_critic(CriticConfig(steps=20, width=w), shared.decisions, seed=w) for w in (8, 24))
+    joined = join_critics([narrow, wide])
+    pools = shared.held_out.pools
+    expected = (narrow.score(pools).mean + wide.score(pools).mean) / 2
+    assert joined.score(pools).mean == pytest.approx(expected)
+    save_critic(joined, tmp_path / "critic")
+    loaded = load_critic(tmp_path / "critic")
+    assert loaded.score(pools).mean == pytest.approx(expected)
+    assert evaluate_critic(loaded, shared.held_out).decisions == len(shared.held_out)
+    other = train_critic(CriticConfig(steps=2, algorithm="cql"), shared.decisions, seed=0)
+    with pytest.raises(PreplayError, match="cannot be joined"):
+        join_critics([narrow, other])
+
+
+def test_on_policy_check_prefers_a_fit_to_no_fit(ring):
+    trained = train_world_model(ring, WORLD.model_copy(update={"dynamics": "knn"}), seed=0)
+    shared = fqe_data(ring, trained, 2, 0)
+    fitted = on_policy_check(shared, FQEConfig(members=2, iterations=10, steps=40, hidden=32), seed=0)
+    unfitted = on_policy_check(shared, FQEConfig(members=2, iterations=1, steps=1, hidden=32), seed=0)
+    assert fitted.metrics["q_error"] < min(1.0, unfitted.metrics["q_error"])
+    assert fitted.metrics["value_error"] < 0.3
+    assert len(fitted.prediction) == len(ring)
+    # The best constant has an error of one standard deviation.
+    constant = np.full(len(ring), shared.return_to_go.mean())
+    assert FqeTrainable().ensemble_loss(shared, constant) == pytest.approx(1.0)
