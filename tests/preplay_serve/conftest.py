@@ -1,6 +1,8 @@
 """One small critic and one plain server (ASGI, no Ray) for all tests of the HTTP side."""
 
 import asyncio
+import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,12 +12,14 @@ import httpx
 import pytest
 import uvicorn
 
+from preplay.report import EvaluationReport
 from preplay_serve._catalog import refresh
-from preplay_serve._config import Limits, ServerConfig
+from preplay_serve._config import EvaluationSettings, Limits, ScoringSettings, ServerConfig
 from preplay_serve._scoring import Scored, ScoreItem, Scoring
 from preplay_serve.api import Service, create_app
 from preplay_serve.store import Store, open_store
 from tests.preplay_serve.critics import make_critic
+from tests.preplay_serve.served import TRUTH_SESSIONS, Served, make_models, run_reference
 
 LIMITS = Limits(body_timeout_s=0.5, requests_per_second=1000, queued_evaluations=5)
 SCOPES = {"reader": {"read"}, "scorer": {"score"}, "evaluator": {"evaluate", "read"}, "admin": {"admin"}}
@@ -87,3 +91,47 @@ class running:
     def __exit__(self, *_):
         self._server.should_exit = True
         self._thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def trained(ray2, critic_folder, tmp_path_factory) -> Path:
+    """A models folder with critics, an embedded dataset and a world model; ``cache`` is the embedding cache."""
+    root = tmp_path_factory.mktemp("models")
+    shutil.copytree(critic_folder, root, dirs_exist_ok=True)
+    make_models(root / "shop", root / ".cache")
+    return root
+
+
+@pytest.fixture(scope="session")
+def reference(trained, tmp_path_factory) -> EvaluationReport:
+    """The undisturbed evaluation."""
+    return run_reference(trained, tmp_path_factory.mktemp("reference"), trained / ".cache")
+
+
+@pytest.fixture(scope="module")
+def served(trained, tmp_path_factory) -> Iterator[Served]:
+    """The application on Serve, in the suite's Ray."""
+    from ray import serve
+
+    from preplay_serve.app import application
+
+    config = ServerConfig(
+        models=str(trained),
+        state=str(tmp_path_factory.mktemp("served")),
+        cache=str(trained / ".cache"),
+        scoring=ScoringSettings(poll_s=0.2),
+        evaluations=EvaluationSettings(truth_sessions=TRUTH_SESSIONS, lease_s=3, poll_s=0.2),
+    )
+    store = open_store(config.database_url)
+    token = store.tokens.create("test", frozenset({"read", "score", "evaluate"}))
+    port = free_port()
+    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    serve.run(application(config), name="preplay", route_prefix="/")
+    yield Served(f"http://127.0.0.1:{port}", token, config, store)
+    serve.shutdown()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
