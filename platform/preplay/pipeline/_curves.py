@@ -63,7 +63,7 @@ def logged_returns(batch: SessionBatch) -> ReturnCurve:
     """The same of the logged sessions, at the same points."""
     logged = ReturnDistribution(batch.returns, np.zeros(batch.n_sessions))
     x = np.linspace(batch.returns.min(), batch.returns.max(), POINTS)
-    return ReturnCurve(x=x, cdf=logged.cdf(x))
+    return ReturnCurve(x=x.tolist(), cdf=logged.cdf(x).tolist())
 
 
 def resampled_headline(context: Context, corrected: SessionBatch | None) -> Resampled | None:

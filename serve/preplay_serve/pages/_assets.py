@@ -31,7 +31,7 @@ class Asset:
 def assets() -> dict[str, Asset]:
     """All of them by name."""
     own = {
-        name: files(__package__).joinpath("static", name).read_text(encoding="utf-8")
+        name: files("preplay_serve.pages").joinpath("static", name).read_text(encoding="utf-8")
         for name in ("pages.css", "live.js", "icon.svg")
     }
     found = own | {"report.css": style_sheet(), "viewer.js": viewer_script()}

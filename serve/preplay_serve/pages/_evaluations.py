@@ -22,7 +22,7 @@ from preplay_serve.store import FINAL, EvaluationRecord, PartialEstimate, Status
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
-STATUSES: tuple[Status, ...] = get_args(Status)
+STATUSES: dict[str, Status] = {status: status for status in get_args(Status)}
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Listed:
 def evaluations(request: Request, status: str = "", before: str = "") -> HTMLResponse:
     """The newest first, of one status when it is given."""
     store = store_of(request)
-    chosen = next((known for known in STATUSES if known == status), None)
+    chosen = STATUSES.get(status)
     records = store.evaluations.recent(status=chosen, limit=PAGE + 1, before=before or None)
     shown = records[:PAGE]
     return page(
