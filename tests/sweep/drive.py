@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled", OMP_NUM_THREADS="1")
@@ -18,18 +20,22 @@ def main(file: Path) -> None:
     """``nodes``: 1 for a plain local Ray, 2 for a second raylet that is killed once ``kill_when`` exists."""
     order = json.loads(file.read_text())
     config = SweepConfig.model_validate(order["config"])
+    cluster = None
     if order["nodes"] == 1:
         ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     else:
-        start_two_nodes(Path(order["kill_when"]))
+        cluster = start_two_nodes(Path(order["kill_when"]))
     run_sweep(config, resume=True, cache=file.parent / "cache", console=Console())
+    sys.stdout.flush()
+    ray.shutdown()
+    if cluster:
+        cluster.shutdown()
+    # Ray's exit handlers report the killed raylet as an error of this process; what counts is the result above.
+    os._exit(0)
 
 
-def start_two_nodes(kill_when: Path) -> None:
+def start_two_nodes(kill_when: Path) -> Cluster:
     """A head without room for trials, and two nodes; one of them dies when the file appears."""
-    import threading
-    import time
-
     health = {
         "health_check_initial_delay_ms": 0,
         "health_check_period_ms": 1000,
@@ -46,10 +52,10 @@ def start_two_nodes(kill_when: Path) -> None:
         while not kill_when.exists():
             time.sleep(0.05)
         cluster.remove_node(victim, allow_graceful=False)
-        cluster.add_node(num_cpus=1)
         kill_when.with_suffix(".killed").touch()
 
     threading.Thread(target=watch, daemon=True).start()
+    return cluster
 
 
 if __name__ == "__main__":

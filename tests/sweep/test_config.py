@@ -55,6 +55,7 @@ def test_a_short_file_is_enough(tmp_path):
         ({"trainable": "world_modle"}, r"field 'trainable': no trainable 'world_modle'.*critic_iql"),
         ({"trainable": "world_model"}, r"field 'metrics'"),
         ({"data": {"generate": "support_desk"}}, r"field 'data': .*takes no data"),
+        ({"loggers": ["wandb"]}, r"field 'loggers.0': Input should be 'tensorboard' or 'mlflow'"),
         ({"searcher": {"kind": "grid"}}, r"a grid needs choices, but 'rate' is a range"),
         ({"space": {"shift": {"choice": [1], "when": {"kid": [1]}}}}, r"names 'kid', which is not searched"),
     ],

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,9 @@ def start(folder: Path, config: SweepConfig, **order) -> subprocess.Popen:
     folder.mkdir(exist_ok=True)
     file = folder / "order.json"
     file.write_text(json.dumps({"config": config.model_dump(mode="json"), "nodes": 1} | order))
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    # A cluster of several nodes leaves its address in Ray's folder, where other processes would find and join it.
+    own = tempfile.mkdtemp(prefix="ray-")  # short: paths of sockets are limited
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "RAY_TMPDIR": own}
     return subprocess.Popen(
         [sys.executable, "-m", "tests.sweep.drive", str(file)],
         env=environment,
@@ -45,7 +49,7 @@ def start(folder: Path, config: SweepConfig, **order) -> subprocess.Popen:
 
 def finish(process: subprocess.Popen) -> None:
     _, errors = process.communicate(timeout=500)
-    assert process.returncode == 0, errors.decode()[-3000:]
+    assert process.returncode == 0, errors.decode()[-6000:]
 
 
 def outcome(result: SweepResult) -> list[tuple]:
@@ -91,8 +95,6 @@ def test_a_killed_node_costs_its_running_stages_and_nothing_else(undisturbed, tm
 
 def wait_for_quiet(folder: Path) -> None:
     """Workers of a killed driver end by themselves a little later; wait until nothing more is trained."""
-    import time
-
     count = -1
     while count != len(trained(folder)):
         count = len(trained(folder))

@@ -26,7 +26,7 @@ def importances(
     ranks = np.argsort(np.argsort(values)) / (len(values) - 1)  # outliers must not decide
     forest = RandomForestRegressor(200, min_samples_leaf=2, random_state=seed, n_jobs=1).fit(columns, ranks)
     found = permutation_importance(forest, columns, ranks, n_repeats=20, random_state=seed)
-    weight = np.maximum(found["importances_mean"], 0)
+    weight = np.maximum(np.asarray(found["importances_mean"]), 0)  # pyright: ignore[reportArgumentType]
     total = weight.sum() or 1.0
     shares = zip(names, (weight / total).tolist(), strict=True)
     return dict(sorted(shares, key=lambda item: -item[1]))

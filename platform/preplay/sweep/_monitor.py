@@ -32,7 +32,7 @@ class Monitor(Callback):
         """Tune pickles its callbacks into its own files, and never reads this one back."""
         return {}
 
-    def setup(self, **info: Any) -> None:
+    def setup(self, *arguments: Any, **info: Any) -> None:
         """Begin."""
         if self._live:
             self._live.start()

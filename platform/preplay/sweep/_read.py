@@ -1,5 +1,6 @@
 """Reading a sweep's YAML, with errors that name file and field."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -50,6 +51,10 @@ def check_sweep(config: SweepConfig, *, where: str) -> None:
             f"PBT changes a training that goes on, but {config.trainable} starts afresh at each stage.",
             where=f"{where}, field 'scheduler.kind'",
             fix="Use asha or hyperband.",
+        )
+    if "mlflow" in config.loggers and find_spec("mlflow") is None:
+        raise PreplayError(
+            "MLflow is not installed.", where=f"{where}, field 'loggers'", fix="pip install mlflow"
         )
     _check_fields(config, trainable, where)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.study import StudyDirection
 from ray.tune.search import Searcher
 
 from preplay.seeding import derive_seed
@@ -23,17 +24,20 @@ class StudySearch(Searcher):
     """
 
     def __init__(self, config: SearcherConfig, space: Space, metrics: tuple[MetricConfig, ...], seed: int):
-        super().__init__(metric=[m.name for m in metrics], mode=[m.mode for m in metrics])
+        super().__init__(metric=metrics[0].name, mode=metrics[0].mode)
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._config, self._space, self._metrics, self._seed = config, space, metrics, seed
         self._grid = grid(space) if config.kind == "grid" else []
-        self._study = optuna.create_study(directions=[f"{m.mode}imize" for m in metrics])
+        directions = [
+            StudyDirection.MINIMIZE if m.mode == "min" else StudyDirection.MAXIMIZE for m in metrics
+        ]
+        self._study = optuna.create_study(directions=directions)
         self._numbers: dict[str, int] = {}
         self._results: dict[int, list[float]] = {}
         self._closed: set[int] = set()
         self._told = 0
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+    def suggest(self, trial_id: str) -> Any:
         """The next configuration; None while those it depends on are not finished."""
         number = len(self._numbers)
         if number >= (len(self._grid) or self._config.trials):

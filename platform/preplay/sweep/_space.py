@@ -86,10 +86,9 @@ def suggest(space: Space, trial: optuna.Trial) -> Parameters:
 def grid(space: Space) -> list[Parameters]:
     """Every combination of the choices, each once, in the order of the file (the last field changes fastest)."""
     names = ordered(space)
-    axes = [space[name].choice for name in names]
-    assert all(axes)
+    axes = [space[name].choice or () for name in names]
     found: dict[tuple, Parameters] = {}
-    for values in itertools.product(*axes):  # pyright: ignore[reportArgumentType]
+    for values in itertools.product(*axes):
         chosen: Parameters = {}
         for name, value in zip(names, values, strict=True):
             if space[name].active(chosen):

@@ -83,7 +83,7 @@ def make_scheduler(config: SweepConfig) -> TrialScheduler:
     shared: dict[str, Any] = {"time_attr": "budget", "metric": metric.name, "mode": metric.mode}
     if scheduler.kind == "hyperband":
         return HyperBandScheduler(**shared, max_t=scheduler.budget, reduction_factor=scheduler.reduction)
-    mutations = {"parameters": {name: _mutation(parameter) for name, parameter in config.space.items()}}
+    mutations: Any = {"parameters": {name: _mutation(parameter) for name, parameter in config.space.items()}}
     return PopulationBasedTraining(
         **shared, perturbation_interval=scheduler.perturb_every, hyperparam_mutations=mutations
     )
