@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo import PPOConfig
@@ -162,10 +163,11 @@ def ensure_cell(folder: Path, task: str, arm: str, seed: int) -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
-def quiet() -> None:
-    """One thread and no chatter of RLlib."""
+def begin() -> None:
+    """One thread, no chatter of RLlib, and a Ray of this process alone: cells must not land on a cluster nearby."""
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
 
 
 def main() -> None:
@@ -175,7 +177,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", required=True, choices=ARMS)
     parser.add_argument("--seeds", default="0:5", help="first:last+1")
     args = parser.parse_args()
-    quiet()
+    begin()
     first, stop = map(int, args.seeds.split(":"))
     for seed in range(first, stop):
         for task in args.tasks:

@@ -51,9 +51,8 @@ def _exact(model: Any, rows: dict[str, np.ndarray], k: int) -> float:
     first = first[rows["episode"][first] == rows["episode"][first + k - 1]]
     state = model.states({name: values[first] for name, values in rows.items()}, torch.device("cpu"))
     for i in range(k):
-        step = model.step(state, torch.as_tensor(rows["action"][first + i]), None)
-        state = step.state
-    return float((step.observation.numpy() == flatten(rows["view"][first + k - 1])).all(1).mean())
+        state = model.step(state, torch.as_tensor(rows["action"][first + i]), None).state
+    return float((model.observe(state).numpy() == flatten(rows["view"][first + k - 1])).all(1).mean())
 
 
 @torch.no_grad()

@@ -16,10 +16,9 @@ import numpy as np
 from scipy.stats import trim_mean
 
 from benchmarks._common import bench_main
-from benchmarks._rehearsal_cells import ARMS, LIMIT, LIMITS, ensure_cell, quiet
+from benchmarks._rehearsal_cells import ARMS, LIMIT, LIMITS, begin, ensure_cell
 from benchmarks._rehearsal_fidelity import fidelity
 from preplay.seeding import numpy_rng
-from preplay.stage import connect
 
 CELLS = Path("runs/rehearsal_cells")
 RESAMPLES = 2000
@@ -43,8 +42,7 @@ PRESETS = {
 
 def run(preset: str) -> dict[str, float]:
     """All cells of the preset, then their summaries."""
-    quiet()
-    connect()
+    begin()
     if preset == "full":
         return _summaries(PRESETS[preset], CELLS)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """Rehearsal for RLlib: algorithms that mix real with imagined experience. Change one import and train."""
 
 from preplay_rllib._curve import Point
-from preplay_rllib._grid_model import GridTracker
+from preplay_rllib._grid_tracker import GridTracker
 from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid, flatten
 from preplay_rllib._off_policy import RehearsalDQN, RehearsalDQNConfig, RehearsalSAC, RehearsalSACConfig
 from preplay_rllib._ppo import RehearsalPPO, RehearsalPPOConfig

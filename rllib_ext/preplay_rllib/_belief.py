@@ -110,9 +110,8 @@ def _sight_table() -> np.ndarray:
             through = lit[x] & ((clear >> x) % 2 == 1)
             for cells, at in ((lit, x + side), (ahead, x + side), (ahead, x)):
                 cells[at] = cells[at] | through
-    return sum(c.astype(np.int64) << x for x, c in enumerate(lit)) + 128 * sum(
-        c.astype(np.int64) << x for x, c in enumerate(ahead)
-    )
+    powers = 1 << np.arange(VIEW)[:, None]
+    return (np.stack(lit) * powers).sum(0) + 128 * (np.stack(ahead) * powers).sum(0)
 
 
 def _source_table() -> np.ndarray:

@@ -33,7 +33,8 @@ class FirstVisitBonus:
         if not episode.is_done:
             self._open[episode.id_] = seen
         shaped = copy.copy(episode)  # the env runner still reports returns from the episode itself
-        lookback = np.asarray(episode.rewards.data[: episode.rewards.lookback], np.float32)
+        past: Any = episode.rewards.data
+        lookback = np.asarray(past[: episode.rewards.lookback], np.float32)
         rewards = np.asarray(episode.get_rewards(), np.float32) + bonus
         data = np.concatenate([lookback, rewards])
         shaped.rewards = InfiniteLookbackBuffer(

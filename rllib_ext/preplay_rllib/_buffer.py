@@ -43,7 +43,7 @@ class MixedReplayBuffer(PrioritizedEpisodeReplayBuffer):
         assert num_items is not None
         wanted = round((1 - self.real_ratio) * num_items)
         imagined = wanted if len(self.imagined) >= wanted else 0
-        real = super().sample(num_items=num_items - imagined, **kwargs)
+        real: Any = super().sample(num_items=num_items - imagined, **kwargs)
         for episode in real:
             episode.extra_model_outputs[IMAGINED] = InfiniteLookbackBuffer([0.0], lookback=0)
         chosen = self.rng.integers(len(self.imagined), size=imagined) if imagined else []

@@ -8,7 +8,8 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from preplay.errors import PreplayError
-from preplay_rllib._grid_model import GridModule, GridTracker
+from preplay_rllib._grid_model import GridModule
+from preplay_rllib._grid_tracker import GridTracker
 from preplay_rllib._minigrid import MiniGrid
 from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Tracker
 from preplay_rllib._settings import RehearsalSettings
@@ -61,12 +62,11 @@ class RehearsalConfigMixin:
 
     def _world_model_config(self) -> dict[str, Any]:
         settings = self.rehearsal_settings
-        sizes: dict[str, Any] = {"members": settings.model_members, "hidden": settings.model_hidden}
-        if settings.world_model == "vector":
-            return sizes
-        return sizes | (
-            self._known_task() | {k: v for k, v in self._set_task(settings).items() if v is not None}
-        )
+        config: dict[str, Any] = {"members": settings.model_members, "hidden": settings.model_hidden}
+        if settings.world_model == "grid":
+            said = {k: v for k, v in self._set_task(settings).items() if v is not None}
+            config |= {"memory": settings.memory} | self._known_task() | said
+        return config
 
     @staticmethod
     def _set_task(settings: RehearsalSettings) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class RehearsalConfigMixin:
 
     def _known_task(self) -> dict[str, Any]:
         if self.env is MiniGrid:  # type: ignore[attr-defined]
-            task = MiniGrid(self.env_config).unwrapped  # type: ignore[attr-defined]
+            task: Any = MiniGrid(self.env_config).unwrapped  # type: ignore[attr-defined]
             return {"max_steps": task.max_steps, "see_through_walls": task.see_through_walls}
         if self.rehearsal_settings.max_steps is None:
             raise PreplayError(

@@ -69,7 +69,9 @@ class Engine:
         if not updates:
             return None
         rng = self.rng("model")
-        scales = functools.partial(fit_scales, rows=self.replay.sample(_SCALE_ROWS, 0.0, self.rng("scales")))
+        scales: Any = functools.partial(
+            fit_scales, rows=self.replay.sample(_SCALE_ROWS, 0.0, self.rng("scales"))
+        )
         learners.foreach_learner(scales)
         rows = self.replay.sample(updates * size, self.settings.success_share, rng)
         order = rng.permutation(updates * size)  # the rare rows come first otherwise

@@ -11,15 +11,16 @@ import torch
 from minigrid.core.grid import Grid
 from minigrid.core.world_object import WorldObj
 from PIL import Image
-from ray.rllib.core import DEFAULT_MODULE_ID, Columns
 from ray.rllib.core.learner.learner import Learner
 
 from preplay_rllib import _belief
 from preplay_rllib._engine import call_first
+from preplay_rllib._imagine import learner_modules
 from preplay_rllib._minigrid import COLOURS, STATES, UNSEEN, VIEW, MiniGrid, unflatten
-from preplay_rllib._model import WORLD_MODEL
+from preplay_rllib._transitions import explore
 
 _TILE, _GAP = 12, 6
+_LATE = 10**9
 _AGENT = (VIEW // 2, VIEW - 1)
 
 
@@ -45,17 +46,15 @@ def film_episode(algorithm: Any, env_config: dict[str, Any], seed: int, most_ste
 
 @torch.no_grad()
 def _film(learner: Learner, env_config: dict[str, Any], seed: int, most_steps: int) -> Film:
-    policy, model = learner.module[DEFAULT_MODULE_ID].unwrapped(), learner.module[WORLD_MODEL].unwrapped()
-    generator = torch.Generator(device=learner.device).manual_seed(seed)
+    policy, model, _ = learner_modules(learner, seed)
+    torch.manual_seed(seed)
     env = MiniGrid(env_config)
     observation, _ = env.reset(seed=seed)
     real = [unflatten(observation)]
     imagined = [real[0]]
     state = _belief.first_belief(torch.as_tensor(real[0], device=learner.device)[None])
     for _ in range(most_steps):
-        batch = {Columns.OBS: torch.as_tensor(observation, device=learner.device)[None]}
-        logits = policy.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
-        action = torch.multinomial(torch.softmax(logits, -1), 1, generator=generator).squeeze(1)
+        action = explore(policy, torch.as_tensor(observation, device=learner.device)[None], _LATE)
         observation, _, terminated, truncated, _ = env.step(int(action))
         step = model.step(state, action, None)
         state = step.state

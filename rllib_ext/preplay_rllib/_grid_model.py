@@ -7,13 +7,9 @@ Everything that acts at a distance (moving obstacles) is out of its reach: the g
 rehearsal off.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
-from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -31,7 +27,6 @@ from preplay_rllib._minigrid import (
     UNSEEN,
     VIEW,
     VIEW_SIZE,
-    unflatten,
 )
 from preplay_rllib._model import EnsembleMLP, EnsembleModule, Imagined, draw_members
 from preplay_rllib._replay import Columns
@@ -41,57 +36,6 @@ _ONE_HOT = torch.as_tensor(ONE_HOT)
 _AHEAD, _CARRIED = (VIEW // 2, VIEW - 2), (VIEW // 2, VIEW - 1)
 _PATCH = 5
 _REVEALS = 8
-
-
-class GridTracker:
-    """Belief, action and outcome of every real step; beliefs of unfinished episodes wait for the next chunk."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, tuple[int, Belief]] = {}
-        self._episodes = 0
-
-    def track(self, episodes: Sequence[SingleAgentEpisode]) -> Columns:
-        parts = [self._track_one(episode) for episode in episodes if len(episode)]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-    def _track_one(self, episode: SingleAgentEpisode) -> Columns:
-        views = torch.as_tensor(unflatten(np.asarray(episode.get_observations())))
-        actions = torch.as_tensor(np.asarray(episode.get_actions()))
-        number, belief = self._open.pop(episode.id_, (self._episodes, None))
-        if belief is None:
-            self._episodes += 1
-            belief = _belief.first_belief(views[:1])
-        beliefs, moved = [], []
-        for t in range(len(episode)):
-            beliefs.append(belief)
-            moved.append(_belief.walks(belief, actions[t : t + 1]))
-            belief = _belief.see(_belief.move(belief, actions[t : t + 1], moved[-1]), views[t + 1 : t + 2])
-        if not episode.is_done:
-            self._open[episode.id_] = (number, belief)
-        return self._columns(episode, number, beliefs, torch.cat(moved), actions, views[1:])
-
-    @staticmethod
-    def _columns(episode, number, beliefs, moved, actions, views) -> Columns:
-        last = np.arange(len(episode)) == len(episode) - 1
-        reward = np.asarray(episode.get_rewards(), np.float32)
-        return {
-            "grid": torch.cat([b.grid for b in beliefs]).numpy(),
-            "under": torch.cat([b.under for b in beliefs]).numpy(),
-            "step": torch.cat([b.step for b in beliefs]).numpy(),
-            "action": actions.numpy().astype(np.int64),
-            "moved": moved.numpy(),
-            "view": views.numpy(),
-            "terminated": last & episode.is_terminated,
-            "success": last & episode.is_terminated & (reward > 0),
-            "episode": np.full(len(episode), number, np.int64),
-        }
-
-    def get_state(self) -> dict[str, Any]:
-        """Only the count: on resume the environments begin new episodes."""
-        return {"episodes": self._episodes}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        self._episodes, self._open = state["episodes"], {}
 
 
 class GridModule(EnsembleModule):

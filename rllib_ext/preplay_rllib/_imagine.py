@@ -68,11 +68,14 @@ def _act(policy, observation: Tensor, generator: torch.Generator) -> dict[str, T
     """Actions of the policy with their log-probabilities and the values of where they were taken."""
     out = policy.forward_train({Columns.OBS: observation})
     logits = out[Columns.ACTION_DIST_INPUTS]
-    action = torch.multinomial(torch.softmax(logits, -1), 1, generator=generator).squeeze(1)
-    logp = torch.log_softmax(logits, -1).gather(1, action[:, None]).squeeze(1)
+    dist = policy.get_exploration_action_dist_cls().from_logits(logits)
+    if hasattr(policy.action_space, "n"):
+        action = torch.multinomial(torch.softmax(logits, -1), 1, generator=generator).squeeze(1)
+    else:
+        action = dist.sample()
     return {
         Columns.ACTIONS: action,
-        Columns.ACTION_LOGP: logp,
+        Columns.ACTION_LOGP: dist.logp(action),
         Columns.ACTION_DIST_INPUTS: logits,
         Columns.VF_PREDS: policy.compute_values({}, embeddings=out[Columns.EMBEDDINGS]),
     }

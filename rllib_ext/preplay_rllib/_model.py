@@ -87,7 +87,9 @@ class EnsembleModule(TorchRLModule, SelfSupervisedLossAPI):
     def ensemble_loss(self, batch: dict[str, Tensor]) -> Tensor:
         """The loss of a batch of real rows; each member weighs rows by its own bootstrap."""
 
-    def compute_self_supervised_loss(self, *, learner, module_id, config, batch, fwd_out) -> Tensor:
+    def compute_self_supervised_loss(
+        self, *, learner: Any, module_id: Any, config: Any, batch: Any, fwd_out: Any, **kwargs: Any
+    ) -> Any:
         loss = self.ensemble_loss(batch)
         learner.metrics.log_value((module_id, "model_loss"), loss, window=1)
         return loss

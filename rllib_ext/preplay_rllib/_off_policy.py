@@ -7,7 +7,6 @@ from ray.rllib.algorithms.dqn.dqn import DQN, DQNConfig
 from ray.rllib.algorithms.dqn.torch.dqn_torch_learner import DQNTorchLearner
 from ray.rllib.algorithms.sac.sac import SAC, SACConfig
 from ray.rllib.algorithms.sac.torch.sac_torch_learner import SACTorchLearner
-from torch import Tensor
 
 from preplay.seeding import numpy_rng
 from preplay_rllib._buffer import MixedReplayBuffer
@@ -36,7 +35,7 @@ class OffPolicyMixin(RehearsalMixin):
     """Swaps the replay buffer and, every ``rehearse_every`` real rows, trains the model and imagines anew."""
 
     def _begin_off_policy(self) -> None:
-        config = self.config  # type: ignore[attr-defined]
+        config = self.options
         self._begin_engine(config.gamma, 1.0)
         kept = {k: v for k, v in config.replay_buffer_config.items() if k in ("capacity", "alpha")}
         # The object is swapped, not the configured type: SAC admits RLlib's own type names only.
@@ -54,7 +53,7 @@ class OffPolicyMixin(RehearsalMixin):
 
     def _rehearse(self) -> None:
         engine, steps = self.engine, self.real_steps()
-        learners = self.learner_group  # type: ignore[attr-defined]
+        learners = self.learners
         rows = engine.absorb(learners, self.local_replay_buffer.take_fresh(), steps)
         self.log_model_results(engine.train_model(learners, len(rows["episode"]), {}))
         verdict = engine.verdict(steps)
@@ -75,8 +74,8 @@ class OffPolicyMixin(RehearsalMixin):
             branching=engine.branching(steps, "off-policy"),
             real_steps=steps,
         )
-        made = call_first(self.learner_group, task)  # type: ignore[attr-defined]
-        config = self.config  # type: ignore[attr-defined]
+        made = call_first(self.learners, task)
+        config = self.options
         module = self.env_runner.module  # type: ignore[attr-defined]
         spaces = (module.observation_space, module.action_space)
         self.local_replay_buffer.add_imagined(
@@ -112,8 +111,6 @@ class RehearsalDQNConfig(RehearsalConfigMixin, DQNConfig):
 class RehearsalDQN(OffPolicyMixin, DQN):
     """DQN on mixed batches."""
 
-    config: RehearsalDQNConfig
-
     @classmethod
     def get_default_config(cls) -> RehearsalDQNConfig:
         return RehearsalDQNConfig()
@@ -126,10 +123,10 @@ class RehearsalDQN(OffPolicyMixin, DQN):
 class RehearsalSACLearner(RehearsalLearnerMixin, SACTorchLearner):
     """SAC's learner, which takes the gradients of its own losses one by one, and the world model's."""
 
-    def compute_gradients(self, loss_per_module: dict[str, Tensor], **kwargs: Any) -> dict[Any, Tensor]:
+    def compute_gradients(self, loss_per_module: Any, **kwargs: Any) -> Any:
         model = {k: v for k, v in loss_per_module.items() if k == WORLD_MODEL}
         own = {k: v for k, v in loss_per_module.items() if k != WORLD_MODEL}
-        gradients = super().compute_gradients(own, **kwargs) if own else {}
+        gradients: dict[Any, Any] = super().compute_gradients(own, **kwargs) if own else {}
         if model:
             optimizer = self.get_optimizer(WORLD_MODEL)
             optimizer.zero_grad(set_to_none=True)
@@ -153,8 +150,6 @@ class RehearsalSACConfig(RehearsalConfigMixin, SACConfig):
 
 class RehearsalSAC(OffPolicyMixin, SAC):
     """SAC on mixed batches."""
-
-    config: RehearsalSACConfig
 
     @classmethod
     def get_default_config(cls) -> RehearsalSACConfig:

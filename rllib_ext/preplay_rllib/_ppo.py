@@ -72,48 +72,47 @@ class RehearsalPPOConfig(RehearsalConfigMixin, PPOConfig):
 class RehearsalPPO(RehearsalMixin, PPO):
     """Each training step: sample, judge the world model, learn from the real rows, train the model, rehearse."""
 
-    config: RehearsalPPOConfig
-
     @classmethod
     def get_default_config(cls) -> RehearsalPPOConfig:
         return RehearsalPPOConfig()
 
     def setup(self, config: Any) -> None:
         super().setup(config)
-        self._begin_engine(self.config.gamma, self.config.lambda_)
+        self._begin_engine(self.options.gamma, self.options.lambda_)
 
     def training_step(self) -> None:
         self.reseed_processes()
-        episodes, results = synchronous_parallel_sample(
-            worker_set=self.env_runner_group,
-            max_env_steps=self.config.total_train_batch_size,
-            sample_timeout_s=self.config.sample_timeout_s,
+        sampled: Any = synchronous_parallel_sample(
+            worker_set=self.runners,
+            max_env_steps=self.options.total_train_batch_size,
+            sample_timeout_s=self.options.sample_timeout_s,
             _uses_new_env_runners=True,
             _return_metrics=True,
         )
+        episodes, results = sampled
         if not episodes:
             return
         self.metrics.aggregate(results, key=ENV_RUNNER_RESULTS)
         self._learn(episodes)
-        self.env_runner_group.sync_weights(
-            from_worker_or_learner_group=self.learner_group, policies=[DEFAULT_MODULE_ID], inference_only=True
+        self.runners.sync_weights(
+            from_worker_or_learner_group=self.learners, policies=[DEFAULT_MODULE_ID], inference_only=True
         )
         self.engine.iteration += 1
 
     def _learn(self, episodes: Sequence[SingleAgentEpisode]) -> None:
         steps, timesteps = self.real_steps(), {NUM_ENV_STEPS_SAMPLED_LIFETIME: self.real_steps()}
-        rows = self.engine.absorb(self.learner_group, episodes, steps)
+        rows = self.engine.absorb(self.learners, episodes, steps)
         verdict = self.engine.verdict(steps)
-        learned = self.learner_group.update(
+        learned = self.learners.update(
             episodes=self.engine.bonus.shaped(episodes),
             timesteps=timesteps,
-            num_epochs=self.config.num_epochs if verdict.open else self.engine.settings.closed_epochs,
-            minibatch_size=self.config.minibatch_size,
-            shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
+            num_epochs=self.options.num_epochs if verdict.open else self.engine.settings.closed_epochs,
+            minibatch_size=self.options.minibatch_size,
+            shuffle_batch_per_epoch=self.options.shuffle_batch_per_epoch,
         )
         self.metrics.aggregate(learned, key=LEARNER_RESULTS)
         count = len(rows["episode"])
-        self.log_model_results(self.engine.train_model(self.learner_group, count, timesteps))
+        self.log_model_results(self.engine.train_model(self.learners, count, timesteps))
         batches = self._rehearse(count, steps, timesteps) if verdict.open else []
         self.log_rehearsal(
             verdict,
@@ -130,7 +129,7 @@ class RehearsalPPO(RehearsalMixin, PPO):
         batches = []
         for index in range(settings.rounds):
             starts = engine.replay.starts(branches, settings.success_starts, engine.rng("starts", index))
-            batch = engine.branch(self.learner_group, starts, steps, "round", index)
+            batch = engine.branch(self.learners, starts, steps, "round", index)
             if len(batch.columns[Postprocessing.ADVANTAGES]) < settings.min_rows:
                 continue
             self._learn_imagined(batch, timesteps, engine.rng("order", index))
@@ -145,6 +144,4 @@ class RehearsalPPO(RehearsalMixin, PPO):
             settings.imagined_weight
         )
         size = -(-len(order) // settings.imagined_minibatches)
-        update_module(
-            self.learner_group, DEFAULT_MODULE_ID, columns, size, settings.imagined_epochs, timesteps
-        )
+        update_module(self.learners, DEFAULT_MODULE_ID, columns, size, settings.imagined_epochs, timesteps)

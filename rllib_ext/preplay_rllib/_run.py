@@ -20,9 +20,24 @@ class RehearsalMixin:
 
     engine: Engine
 
+    @property
+    def learners(self) -> Any:
+        """RLlib's learner group; it declares it optional, for algorithms without one."""
+        return self.learner_group  # type: ignore[attr-defined]
+
+    @property
+    def runners(self) -> Any:
+        """RLlib's env runner group."""
+        return self.env_runner_group  # type: ignore[attr-defined]
+
+    @property
+    def options(self) -> Any:
+        """The algorithm's configuration, rehearsal included."""
+        return self.config  # type: ignore[attr-defined]
+
     def _begin_engine(self, gamma: float, lambda_: float) -> None:
-        config = self.config  # type: ignore[attr-defined]
-        seed = config.seed if config.seed is not None else int(np.random.SeedSequence().entropy) % 2**31
+        config = self.options
+        seed = config.seed if config.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
         self.engine = Engine(config.rehearsal_settings, config.make_tracker(), seed, gamma, lambda_)
 
     def real_steps(self) -> int:
@@ -34,10 +49,10 @@ class RehearsalMixin:
         """Give every process the generators of this training step, so that no history is needed to resume one."""
         seed = functools.partial(derive_seed, self.engine.seed, "process", self.engine.iteration)
         reseed(None, seed("driver"))
-        if not self.learner_group.is_local:  # type: ignore[attr-defined]
-            self.learner_group.foreach_learner(functools.partial(reseed, seed=seed("learner")))  # type: ignore[attr-defined]
-        if self.env_runner_group.num_remote_workers():  # type: ignore[attr-defined]
-            self.env_runner_group.foreach_env_runner(  # type: ignore[attr-defined]
+        if not self.learners.is_local:
+            self.learners.foreach_learner(functools.partial(reseed, seed=seed("learner")))
+        if self.runners.num_remote_workers():
+            self.runners.foreach_env_runner(
                 functools.partial(_reseed_runner, seed=seed("runner")), local_env_runner=False
             )
 
@@ -45,7 +60,7 @@ class RehearsalMixin:
         """Begin new episodes with seeds of this training step, as a resumed run has to: environments have no state
         that a checkpoint could keep. Called at every checkpoint, both runs go on alike."""
         seed = derive_seed(self.engine.seed, "episodes", self.engine.iteration) % 2**31
-        self.env_runner_group.foreach_env_runner(functools.partial(_restart_runner, seed=seed))  # type: ignore[attr-defined]
+        self.runners.foreach_env_runner(functools.partial(_restart_runner, seed=seed))
 
     def log_model_results(self, results: Any) -> None:
         """The world model's loss; its other counters would be mixed up with the policy's."""

@@ -18,8 +18,8 @@ class RehearsalRunConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     task: str = "MiniGrid-DoorKey-5x5-v0"
-    """A Gymnasium id."""
-    algorithm: Literal["ppo"] = "ppo"
+    """A Gymnasium id: MiniGrid tasks get the grid model, all others the model of vectors."""
+    algorithm: Literal["ppo", "dqn", "sac"] = "ppo"
     real_steps: int = Field(16_000, ge=1)
     """Real environment steps to train for."""
     seed: int = 0
@@ -32,8 +32,13 @@ class RehearsalRunConfig(BaseModel):
     rehearsal: dict[str, Any] = {}
     training: dict[str, Any] = {}
 
+    @property
+    def grid(self) -> bool:
+        """Whether this is a MiniGrid task."""
+        return self.task.startswith("MiniGrid-")
 
-DEBUG = RehearsalRunConfig(task="MiniGrid-Empty-5x5-v0", real_steps=2_500, checkpoint_every=2)
+
+DEBUG = {"task": "MiniGrid-Empty-5x5-v0", "real_steps": 2_500, "checkpoint_every": 2}
 """Seconds instead of minutes."""
 
 

@@ -16,6 +16,7 @@ from preplay.stage import connect
 from preplay_rllib._curve import Curve, Point
 from preplay_rllib._film import film_episode, write_gif, write_strip
 from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid
+from preplay_rllib._off_policy import RehearsalDQNConfig, RehearsalSACConfig
 from preplay_rllib._page import GIF, STRIP, write_page
 from preplay_rllib._ppo import RehearsalPPOConfig
 from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
@@ -24,14 +25,19 @@ CONFIG, CHECKPOINTS = "config.json", "checkpoints"
 _KEEP = 2
 _WINDOW = 50
 _FILM_STEPS = 60
+_OFF_POLICY_STEPS = 512
+_CONFIGS = {"ppo": RehearsalPPOConfig, "dqn": RehearsalDQNConfig, "sac": RehearsalSACConfig}
 
 
 def algorithm_config(config: RehearsalRunConfig) -> Any:
     """The AlgorithmConfig of a run."""
+    made = _CONFIGS[config.algorithm]()
+    if config.grid:
+        made.environment(MiniGrid, env_config={"id": config.task}).rehearsal(world_model="grid")
+    else:
+        made.environment(config.task).rehearsal(world_model="vector", needs_success=False, bonus=0.0)
     return (
-        RehearsalPPOConfig()
-        .environment(MiniGrid, env_config={"id": config.task})
-        .training(**config.training)
+        made.training(**config.training)
         .rehearsal(**config.rehearsal)
         .debugging(seed=config.seed, log_level="ERROR")
         .env_runners(num_env_runners=config.env_runners)
@@ -39,7 +45,7 @@ def algorithm_config(config: RehearsalRunConfig) -> Any:
         .reporting(
             metrics_num_episodes_for_smoothing=_WINDOW,
             min_time_s_per_iteration=0,
-            min_sample_timesteps_per_iteration=0,
+            min_sample_timesteps_per_iteration=0 if config.algorithm == "ppo" else _OFF_POLICY_STEPS,
         )
     )
 
@@ -70,7 +76,8 @@ def train_rehearsal(
                 if len(curve.points) % config.checkpoint_every == 0:
                     _save(algorithm, out, len(curve.points))
         _save(algorithm, out, len(curve.points))
-        _film(algorithm, config, out)
+        if config.grid:
+            _film(algorithm, config, out)
     finally:
         algorithm.stop()
     run = RehearsalRun(out, curve.points, reached(curve.points, config.task))

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,13 +64,15 @@ def load_run_config(file: Path | None, preset: RehearsalPreset, seed: int | None
     from preplay.errors import PreplayError
     from preplay_rllib._run_config import DEBUG, RehearsalRunConfig
 
-    values = DEBUG.model_dump(exclude_unset=True) if preset is RehearsalPreset.debug else {}
+    values: dict[str, Any] = dict(DEBUG) if preset is RehearsalPreset.debug else {}
     if file is not None:
         if not file.exists():
             raise PreplayError("there is no such file.", where=str(file), fix="Check the path.")
         values |= yaml.safe_load(file.read_text()) or {}
     try:
-        return RehearsalRunConfig(**values | ({} if seed is None else {"seed": seed}))
+        if seed is not None:
+            values["seed"] = seed
+        return RehearsalRunConfig(**values)
     except (ValidationError, TypeError) as error:
         raise PreplayError(
             f"not a configuration of a rehearsal run: {error}", where=str(file), fix="See RehearsalRunConfig."

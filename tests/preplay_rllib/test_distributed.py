@@ -54,7 +54,7 @@ print("done")
 
 TUNE = """
 from ray import tune
-ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
 space = config().rehearsal(real_ratio=tune.grid_search([1.0, 0.2]))
 results = tune.Tuner(
     space.algo_class,
