@@ -82,4 +82,5 @@ async def _measure(url: str, requests: Iterator[dict[str, Any]], count: int, con
         began = time.perf_counter()
         await asyncio.gather(*(one_after_another(session) for _ in range(concurrency)))
         seconds = time.perf_counter() - began
-    return Load(*map(float, np.percentile(times, [50, 95, 99])), count / seconds)
+    p50, p95, p99 = map(float, np.percentile(times, [50, 95, 99]))
+    return Load(p50, p95, p99, count / seconds)

@@ -41,8 +41,9 @@ class Api:
         self._config, self._store = config, open_store(config.database_url)
         self._scoring = Scoring(config, self._store)
         self._scoring.pool.warm()
-        self.decide.set_max_batch_size(config.scoring.batch)  # pyright: ignore[reportFunctionMemberAccess]
-        self.decide.set_batch_wait_timeout_s(config.scoring.wait_s)  # pyright: ignore[reportFunctionMemberAccess]
+        batched: Any = self.decide
+        batched.set_max_batch_size(config.scoring.batch)
+        batched.set_batch_wait_timeout_s(config.scoring.wait_s)
         self._watch = asyncio.get_event_loop().create_task(self._look_for_models())
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
@@ -92,7 +93,9 @@ def application(config: ServerConfig) -> serve.Application:
     config.check_endpoints()
     refresh(config, open_store(config.database_url))
     scoring = config.scoring
-    api: Any = Api.options(
+    api_deployment: Any = Api
+    evaluator_deployment: Any = Evaluator
+    api = api_deployment.options(
         max_ongoing_requests=config.limits.concurrent_scores + 64,
         max_queued_requests=config.limits.concurrent_scores,
         backpressure_config=BackpressureConfig(status_code=503, retry_after_s=1),
@@ -105,7 +108,7 @@ def application(config: ServerConfig) -> serve.Application:
         graceful_shutdown_timeout_s=20,
         health_check_period_s=5,
     )
-    evaluator: Any = Evaluator.options(
+    evaluator = evaluator_deployment.options(
         ray_actor_options={"num_cpus": 0}, graceful_shutdown_timeout_s=10, health_check_period_s=5
     )
     return api.bind(config, evaluator.bind(config))

@@ -58,7 +58,7 @@ def test_outcomes_join_decisions_and_feed_retraining(plain, tmp_path):
         told = client.post(f"/v1/decisions/{decided['id']}/outcome", json={"reward": 1.5, "success": True})
         unknown = client.post("/v1/decisions/de_00/outcome", json={"reward": 1.0})
         not_a_number = client.post(f"/v1/decisions/{decided['id']}/outcome", content=b'{"reward": NaN}')
-    assert (told.status_code, unknown.status_code, not_a_number.status_code) == (204, 404, 422)
+    assert (told.status_code, unknown.status_code, not_a_number.status_code) == (204, 404, 400)
     (kept,) = plain.store.decisions.recent(DecisionFilter(session_id="flywheel", has_outcome=True))
     assert kept.outcome.reward == 1.5
     export_audit(plain.store, tmp_path / "audit")
@@ -149,6 +149,7 @@ def test_without_tokens_only_this_machine_is_let_in(critic_folder, tmp_path):
     with running(create_app(service)) as url, httpx.Client(base_url=url) as client:
         assert client.get("/v1/models").status_code == 200
         assert client.get("/v1/models", headers={"host": "evil.example"}).status_code == 421
+        assert client.get("/v1/models", headers={"origin": "http://evil.example"}).status_code == 421
         assert client.get("/v1/models", headers={"authorization": "Bearer x"}).status_code == 401
     closed = config.model_copy(update={"allow_anonymous": False})
     with running(create_app(Service(closed, store, service.decide))) as url:

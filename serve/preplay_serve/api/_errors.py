@@ -1,6 +1,7 @@
 """One shape for every error: a code for programs, plain words for people, never a stack trace."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -61,7 +62,7 @@ def problem(
     *,
     fix: str | None = None,
     field: str | None = None,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """An error as an answer."""
     code = _CODES.get(status, "error")

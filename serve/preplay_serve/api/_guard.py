@@ -64,7 +64,7 @@ class Guard:
                 body = await self._read(receive)
         except TimeoutError:
             raise Refusal(408, "The request's body did not arrive in time.") from None
-        if body and headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
+        if body and "form" not in headers.get("content-type", ""):
             check_json(body, self._limits.depth)
         return body
 

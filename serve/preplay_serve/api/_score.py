@@ -1,6 +1,7 @@
 """``POST /v1/score`` and the outcomes of decisions."""
 
 import asyncio
+import logging
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path
@@ -17,6 +18,7 @@ from preplay_serve.store import OutcomeRecord, TokenRecord
 from preplay_serve.store._decisions import Kind
 
 _PLAIN = r"^[^\x00-\x1f\x7f]*$"
+log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["Decisions"])
 
 
@@ -97,7 +99,10 @@ async def score(
     state = DecisionState(body.state.task, body.state.observation, body.state.turn)
     evidence = tuple(tuple(row) for row in body.evidence) if body.evidence is not None else None
     item = ScoreItem(body.model, state, tuple(body.candidates), evidence, body.session_id, token.name)
-    return _answer(await _decide(item, service), service)
+    answer = _answer(await _decide(item, service), service)
+    if service.config.log_texts:
+        log.info("decision", extra={"fields": {"asked": body.model_dump(), "answered": answer.model_dump()}})
+    return answer
 
 
 @router.post("/decisions/{decision_id}/outcome", status_code=204, responses=responses(404))

@@ -99,19 +99,26 @@ class Runner:
 
     def _end(self, job: _Job) -> None:
         try:
-            report = ray.get(job.task)
+            report: Any = ray.get(job.task)
         except (TaskCancelledError, WorkerCrashedError):
-            if job.cancelling:
-                self._finish(job.record.id, "cancelled")
-            else:  # claimed again at once
-                log.warning("evaluation's worker died", extra={"fields": {"id": job.record.id}})
-                self._store.evaluations.release(job.record.id, self._owner)
+            self._again(job)
         except RayTaskError as error:
-            self._finish(job.record.id, "failed", error=_plain(error))
+            if _crash(error):
+                self._again(job)
+            else:
+                self._finish(job.record.id, "failed", error=_plain(error))
         except RayError as error:
             self._finish(job.record.id, "failed", error=f"Ray could not run it ({type(error).__name__}).")
         else:
             self._finish(job.record.id, "succeeded", report=report)
+
+    def _again(self, job: _Job) -> None:
+        """A worker died: end what was to be cancelled, else give it back, to be claimed again at once."""
+        if job.cancelling:
+            self._finish(job.record.id, "cancelled")
+        else:
+            log.warning("evaluation's worker died", extra={"fields": {"id": job.record.id}})
+            self._store.evaluations.release(job.record.id, self._owner)
 
     def _finish(
         self, evaluation_id: str, status, *, report: str | None = None, error: str | None = None
@@ -123,6 +130,11 @@ class Runner:
         if self._settings.concurrency:
             return self._settings.concurrency
         return max(1, int(ray.cluster_resources().get("CPU", 1)) // 4)
+
+
+def _crash(error: RayTaskError) -> bool:
+    """Whether a worker below the task died, which another try may outlive."""
+    return isinstance(error.cause, RayError) and not isinstance(error.cause, RayTaskError)
 
 
 def _plain(error: RayTaskError) -> str:
