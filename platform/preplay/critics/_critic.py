@@ -83,7 +83,7 @@ class Critic:
             raise PreplayError(
                 f"{self.config.algorithm!r} has no value function of states.", fix="Train 'iql'."
             )
-        inputs = self.scaler.inputs(pools).rows(torch.from_numpy(pools.offsets[:-1]))
+        inputs = self.scaler.inputs(pools).rows(torch.tensor(pools.offsets[:-1]))
         return (
             np.mean([member.v(inputs).double().numpy() for member in self.members], axis=0)
             * self.reward_scale

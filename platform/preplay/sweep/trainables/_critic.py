@@ -39,6 +39,9 @@ from preplay.sweep._trainable import Job, Outcome, Prepared
 HELD_OUT = 0.25
 """Share of the tasks that no trial sees, as in `preplay critic train`; the product is measured on them once."""
 
+SESSIONS_PER_TASK = 10
+"""Of simulated data: ranking within a task needs right and wrong actions in it."""
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -181,7 +184,7 @@ def _simulate(path: Path, data: DataConfig) -> None:
     grader = Grader()
     tasks, _ = split_tasks(data.seed)
     turns = log_sessions(
-        tasks,
+        tasks[: max(8, data.sessions // SESSIONS_PER_TASK)],
         [generator("middling")],
         {"random": random_candidate, "expert": noisy_expert(grader)},
         grader,
