@@ -107,7 +107,7 @@ class AdapterShares(BaseModel):
     def sentence(self) -> str:
         """For the data card."""
         parts = sorted(self.shares.items(), key=lambda item: -item[1])
-        return "Actions: " + ", ".join(f"{share:.0%} {name}" for name, share in parts if share > 0) + "."
+        return "Actions: " + ", ".join(f"{share:.0%} {name}" for name, share in parts if share >= 0.005) + "."
 
 
 def choose_adapter(action: str, known: dict[str, ActionAdapter]) -> str:

@@ -3,6 +3,7 @@
 from preplay.backtest._baselines import BASELINES
 from preplay.backtest._categorical import CategoricalModel, additive, clone_table, fit_categorical
 from preplay.backtest._cells import Cells, make_cells
+from preplay.backtest._describe import action_notes
 from preplay.backtest._estimate import estimate_policy
 from preplay.backtest._features import Features, Representation
 from preplay.backtest._intervals import calibrated, combine_labelled
@@ -36,6 +37,7 @@ __all__ = [
     "Skill",
     "Support",
     "View",
+    "action_notes",
     "additive",
     "backtest",
     "calibrate_limits",

@@ -45,17 +45,19 @@ def inspect(
     format: Annotated[str, typer.Option(help="Name of the format, or `auto`.")] = "auto",
     html: Annotated[Path | None, typer.Option(help="Also write the card as an HTML page here.")] = None,
 ) -> None:
-    """Print a data card: sessions, policies, lengths, rewards, propensities, duplicates, warnings.
+    """Print a data card: sessions, policies, lengths, rewards, propensities, tool calls, leaks, warnings.
 
     Example: `preplay inspect runs/mine/dataset`
     """
+    from preplay.backtest import action_notes
     from preplay.embedding import EncoderConfig, language_warning
-    from preplay.logs import data_card, load_card, read_logs, render_card
+    from preplay.logs import data_card, load_card, load_turns, read_logs, render_card
 
     if len(paths) == 1 and (Path(paths[0]) / "manifest.json").exists():
-        card = load_card(paths[0])
+        card, turns = load_card(paths[0]), load_turns(paths[0])
     else:
         result = read_logs(paths, format)
+        turns = result.turns
         card = data_card(
             result.turns,
             len(result.quarantined),
@@ -69,6 +71,8 @@ def inspect(
         card = card.model_copy(update={"warnings": [*card.warnings, warning]})
     recorder = Console(record=True, width=110) if html else console
     recorder.print(render_card(card))
+    for sentence in action_notes(turns):
+        recorder.print(sentence, markup=False, highlight=False)
     if html:
         atomic_write(html, recorder.export_html().encode())
 
