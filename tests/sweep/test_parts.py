@@ -1,5 +1,6 @@
 """The parts of a sweep, by hand: space, proposals, halving, selection, importance, Pareto front."""
 
+import io
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,6 +8,7 @@ import optuna
 import pytest
 from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
+from rich.console import Console
 
 from preplay.errors import PreplayError
 from preplay.sweep import (
@@ -21,7 +23,11 @@ from preplay.sweep import (
 )
 from preplay.sweep._asha import OrderedHalving
 from preplay.sweep._importance import importances
+from preplay.sweep._monitor import progress
+from preplay.sweep._run import idle_note
 from preplay.sweep._search import StudySearch
+from preplay.sweep._stages import Stage, StageStore
+from tests.sweep.conftest import sweep_config
 
 LOSS = (MetricConfig(name="loss", mode="min"),)
 SPACE = {
@@ -80,6 +86,13 @@ def test_tpe_waits_for_the_trials_it_learns_from():
     assert searcher.suggest("c") is None
     searcher.on_trial_complete("a", error=True)
     assert searcher.suggest("c")["number"] == 2
+
+
+def test_a_lag_that_keeps_the_cluster_idle_is_told(tmp_path):
+    config = sweep_config(tmp_path, searcher={"kind": "tpe", "trials": 50, "lag": 4}, resources={"cpu": 2})
+    assert "room for 32 trials side by side, but searcher.lag lets 4 run" in (idle_note(config, 64) or "")
+    assert idle_note(config, 8) is None
+    assert idle_note(sweep_config(tmp_path), 64) is None
 
 
 def test_random_proposals_wait_for_nothing():
@@ -176,6 +189,50 @@ def test_importance_finds_the_field_that_matters():
 
 def test_pareto_front_by_hand():
     assert pareto_front([(1, 5), (2, 2), (3, 3), (4, 1)]) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("root", ["local", "memory://stages"])
+def test_stages_are_kept_with_the_newest_state_only(tmp_path, root):
+    store = StageStore(str(tmp_path) if root == "local" else root, "trial")
+    state = tmp_path / "working"
+    (state / "deep").mkdir(parents=True)
+    for budget in (1, 3):
+        (state / "deep" / "x.json").write_text(str(budget))
+        store.save(Stage(budget, 0.5, {"loss": 1 / budget}, np.array([0.1, budget])), state)
+    found = store.finished((1, 3, 9))
+    assert [stage.budget for stage in found] == [1, 3]
+    assert found[1].metrics == {"loss": 1 / 3}
+    assert found[1].prediction.tolist() == [0.1, 3.0]
+    store.fetch_state(3, tmp_path / "back")
+    assert (tmp_path / "back" / "deep" / "x.json").read_text() == "3"
+    store.fetch_state(1, tmp_path / "back")
+    assert list((tmp_path / "back").iterdir()) == []
+    store.save(Stage(9, 0.5, {"loss": 0.0}, np.zeros(1)), None)
+    store.fetch_state(3, tmp_path / "back")
+    assert list((tmp_path / "back").iterdir()) == []
+    assert len(store.finished((1, 3, 9))) == 3
+
+
+def test_a_stage_counts_only_once_all_before_it_do(tmp_path):
+    store = StageStore(str(tmp_path), "trial")
+    store.save(Stage(3, 0.5, {}, np.zeros(1)), None)
+    assert store.finished((1, 3)) == []
+
+
+def test_the_live_table_tells_the_best_and_how_long(tmp_path):
+    trials = halving(3)[1].trials
+    for trial, loss, budget in zip(trials, (5.0, 4.0, 1.0), (9, 9, 1), strict=True):
+        trial.config["parameters"] = {"rate": loss / 10}
+        trial.run_metadata.last_result = {"loss": loss, "budget": budget}
+    trials[0].set_status(Trial.TERMINATED)
+    config = sweep_config(tmp_path)
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(progress(trials, config, 5, elapsed=30.0))
+    shown = console.export_text()
+    assert "1 of 5 trials done, 0 failed; 30 s gone, about 120 s to go" in shown
+    assert [shown.index(f"rate={rate}") for rate in (0.4, 0.5, 0.1)] == sorted(
+        shown.index(f"rate={rate}") for rate in (0.4, 0.5, 0.1)
+    )
 
 
 def test_unwritable_storage_is_refused(tmp_path):

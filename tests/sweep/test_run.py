@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 import yaml
+from rich.console import Console
 
 from preplay.artifacts import open_artifact
 from preplay.errors import PreplayError
 from preplay.models import differences, load_manifest, published_models
-from preplay.sweep import SweepResult, read_result
+from preplay.sweep import SweepResult, read_result, run_sweep
 from tests.sweep.conftest import run, sweep_config, trained
 from tests.sweep.quadratic import STEPS
 
@@ -144,14 +145,16 @@ def test_an_interrupted_sweep_repeats_no_finished_stage(ray2, tmp_path):
     assert [t.parameters for t in resumed.trials] == [t.parameters for t in whole.trials]
 
 
-def test_several_metrics_give_a_front(ray2, tmp_path):
+def test_several_metrics_give_a_front_and_storage_may_be_a_uri(ray2, tmp_path):
     config = sweep_config(
         tmp_path,
         space={"rate": {"loguniform": [0.001, 0.03]}},
         searcher={"kind": "tpe", "trials": 5, "startup": 2, "lag": 2},
         metrics=[{"name": "loss", "mode": "min"}, {"name": "cost", "mode": "min"}],
+        storage=f"file://{tmp_path}/uri",
     )
-    result = run(config)
+    result = run_sweep(config, cache=tmp_path / "cache", console=Console(quiet=True))
+    assert read_result(f"{tmp_path}/uri/quadratic").trials == result.trials
     assert [t.status for t in result.trials] == ["finished"] * 5
     costs = np.array([t.metrics["cost"] for t in result.ranked()])
     assert (np.diff(costs) <= 0).all()  # with this trainable a lower loss always costs more

@@ -105,6 +105,8 @@ def _prepare(config: SweepConfig, out: str, cache: Path, console: Console) -> _S
 
 def _search(sweep: _Sweep) -> list[TrialRecord]:
     """Run all trials. Those of an earlier run find their finished stages in the store; PBT's have none."""
+    if note := idle_note(sweep.config, ray.cluster_resources().get("CPU", 1)):
+        sweep.console.print(note, style="yellow")
     stopper = SweepStopper(sweep.config)
     recorder = Recorder(sweep.config, stopper, sweep.plan.key)
     monitor = Monitor(sweep.config, total_trials(sweep.config), sweep.console)
@@ -118,6 +120,17 @@ def _search(sweep: _Sweep) -> list[TrialRecord]:
         }
         raise PreplayError(f"no trial got to the end: {sorted(reasons)[0]}", where=sweep.out)
     return recorder.trials
+
+
+def idle_note(config: SweepConfig, cpus: float) -> str | None:
+    """What to tell the user when TPE's lag keeps a part of the cluster idle."""
+    slots = min(int(cpus / config.resources.cpu), config.searcher.trials)
+    if config.searcher.kind != "tpe" or config.searcher.lag >= slots:
+        return None
+    return (
+        f"There is room for {slots} trials side by side, but searcher.lag lets {config.searcher.lag} run: each is "
+        "proposed from what all but the latest ones showed. A larger lag uses more of the cluster."
+    )
 
 
 def _publish(sweep: _Sweep, result: SweepResult) -> SweepResult:

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import fsspec
+import pyarrow.fs
 from ray import tune
 from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune import Callback, Stopper
@@ -48,6 +50,7 @@ def make_tuner(
 ) -> tune.Tuner:
     """The tuner of a new run; its own files go to ``out/name``."""
     prepare_tune(config)
+    path, filesystem = _tune_storage(out)
     minutes = config.stop.minutes
     return tune.Tuner(
         tune.with_resources(trainable, {"cpu": config.resources.cpu, "gpu": config.resources.gpu}),
@@ -62,7 +65,8 @@ def make_tuner(
         ),
         run_config=tune.RunConfig(
             name=name,
-            storage_path=out,
+            storage_path=path,
+            storage_filesystem=filesystem,
             verbose=0,
             stop=stopper,
             callbacks=[*callbacks, *_loggers(config)],
@@ -71,6 +75,14 @@ def make_tuner(
             checkpoint_config=tune.CheckpointConfig(num_to_keep=4 if config.scheduler.kind == "pbt" else 1),
         ),
     )
+
+
+def _tune_storage(out: str) -> tuple[str, pyarrow.fs.FileSystem | None]:
+    """Where Tune keeps its own files: a path, and for URIs the file system, which fsspec knows more of than Arrow."""
+    if "://" not in out:
+        return out, None
+    filesystem, path = fsspec.core.url_to_fs(out)
+    return path, pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(filesystem))
 
 
 def make_scheduler(config: SweepConfig) -> TrialScheduler:
