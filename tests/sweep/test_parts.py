@@ -95,6 +95,21 @@ def test_a_lag_that_keeps_the_cluster_idle_is_told(tmp_path):
     assert idle_note(sweep_config(tmp_path), 64) is None
 
 
+def test_a_trial_counts_the_same_whether_it_was_paused_before_it_was_stopped():
+    """Tune tells a searcher about a report that stops its trial at the end only, about any other report at once."""
+    after = []
+    for paused in (True, False):
+        searcher = StudySearch(SearcherConfig(trials=10, startup=1, lag=1), SPACE, LOSS, 0)
+        for number in range(3):
+            searcher.suggest(f"t{number}")
+            report = {"loss": float(number)}
+            if paused:
+                searcher.on_trial_result(f"t{number}", report)
+            searcher.on_trial_complete(f"t{number}", None if paused else report)
+        after.append(searcher.suggest("t3"))
+    assert after[0] == after[1]
+
+
 def test_random_proposals_wait_for_nothing():
     searcher = StudySearch(SearcherConfig(kind="random", trials=3, lag=1), SPACE, LOSS, 0)
     assert [searcher.suggest(name)["number"] for name in "abc"] == [0, 1, 2]

@@ -50,11 +50,13 @@ class StudySearch(Searcher):
 
     def on_trial_result(self, trial_id: str, result: dict) -> None:
         """Remember the last report: a trial that is stopped early counts with it."""
-        if trial_id in self._numbers:
+        if trial_id in self._numbers and self._metrics[0].name in result:
             self._results[self._numbers[trial_id]] = [float(result[m.name]) for m in self._metrics]
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
         """The trial reports no more; a failed one counts as failed."""
+        if result and not error:  # Tune hands a report that stops its trial on here alone
+            self.on_trial_result(trial_id, result)
         if (number := self._numbers.get(trial_id)) is not None:
             self._closed.add(number)
             if error:
