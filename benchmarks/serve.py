@@ -146,9 +146,8 @@ def _served(folder: Path, haproxy: str) -> Iterator[tuple[str, subprocess.Popen]
 @contextmanager
 def _process(command: list[str], ready: str) -> Iterator[subprocess.Popen]:
     """A server in a process of its own, up when ``ready`` answers, and ended as its operator would."""
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ
-    ) as process:
+    own = os.environ | {"RAY_ADDRESS": "local"}  # not a cluster that happens to run here
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=own) as process:
         try:
             _wait(ready, process)
             yield process

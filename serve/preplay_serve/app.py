@@ -5,6 +5,7 @@ replica that starts evaluations as Ray tasks. They speak through the store alone
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import torch
@@ -44,11 +45,22 @@ class Api:
         batched: Any = self.decide
         batched.set_max_batch_size(config.scoring.batch)
         batched.set_batch_wait_timeout_s(config.scoring.wait_s)
+        # Tells Serve which critics are loaded here, so that requests that name theirs in a header come here again.
+        self._hold: Any = serve.multiplexed(max_num_models_per_replica=config.scoring.loaded_models)(
+            _loader(self._scoring)
+        )
         self._watch = asyncio.get_event_loop().create_task(self._look_for_models())
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         """Called by Serve once the replica is set up."""
-        return create_app(Service(self._config, self._store, self.decide))
+        return create_app(Service(self._config, self._store, self._answer))
+
+    async def _answer(self, item: ScoreItem) -> Scored | PreplayError:
+        try:
+            await self._hold(item.model)
+        except PreplayError as error:
+            return error
+        return await self.decide(item)  # pyright: ignore[reportArgumentType, reportReturnType]
 
     @serve.batch
     async def decide(self, items: list[ScoreItem]) -> list[Scored | PreplayError]:
@@ -63,6 +75,16 @@ class Api:
         while True:
             await asyncio.sleep(self._config.scoring.poll_s)
             await asyncio.to_thread(self._scoring.pool.refresh)
+
+
+def _loader(scoring: Scoring) -> Callable[[str], Awaitable[str]]:
+    """A function that loads a critic; a plain one, as Serve hangs what it knows on it."""
+
+    async def load(name: str) -> str:
+        await asyncio.to_thread(scoring.pool.get, name)
+        return name
+
+    return load
 
 
 @serve.deployment

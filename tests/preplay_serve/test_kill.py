@@ -47,7 +47,12 @@ class Server:
             "--num-cpus",
             "2",
         ]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"RAY_ADDRESS": "local"},
+        )
         wait_for(self.answers, 180)
         return self.process
 
