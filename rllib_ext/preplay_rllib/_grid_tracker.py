@@ -26,7 +26,7 @@ class GridTracker:
 
     def _track_one(self, episode: SingleAgentEpisode) -> Columns:
         views = torch.as_tensor(unflatten(np.asarray(episode.get_observations())))
-        actions = torch.as_tensor(np.asarray(episode.get_actions()))
+        actions = torch.as_tensor(np.array(episode.get_actions()))  # a copy: remote ones are read-only
         number, belief = self._open.pop(episode.id_, (self._episodes, None))
         if belief is None:
             self._episodes += 1

@@ -9,6 +9,7 @@ import pytest
 QUIET = """
 import logging, os
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled", OMP_NUM_THREADS="1")
+os.environ.pop("RAY_ADDRESS", None)
 import ray
 from preplay_rllib import MiniGrid, RehearsalPPOConfig
 def config(seed=0):
@@ -34,10 +35,10 @@ for _ in range(3):
 assert not algorithm.learner_group.is_local
 assert float(result["rehearsal"]["open"]) == 1.0, result["rehearsal"]
 assert float(result["rehearsal"]["imagined_rows"]) > 1000, result["rehearsal"]
-first = algorithm.env_runner_group.foreach_env_runner(
-    lambda w: w.sample(num_timesteps=8, force_reset=True)[0].get_observations(0).tobytes(), local_env_runner=False
-)
-assert first[0] != first[1], "env runners share a seed"
+seeds = algorithm.env_runner_group.foreach_env_runner(lambda w: w._seed, local_env_runner=False)
+algorithm.restart_episodes()
+seeds += algorithm.env_runner_group.foreach_env_runner(lambda w: w._seed, local_env_runner=False)
+assert len(set(seeds)) == 4, seeds  # ray#46986: every env runner the same seed
 path = algorithm.save_to_path()
 rows = len(algorithm.engine.replay)
 again = config().env_runners(num_env_runners=2, num_envs_per_env_runner=8).learners(num_learners=1)
