@@ -105,7 +105,7 @@ def test_relabelled_steps_by_hand():
         steps=3,
         luck=Luck(0, np.arange(2)),
     )
-    told = relabel(branches, 3, np.random.default_rng(0))
+    told = relabel(branches, 3, np.random.default_rng(0), elsewhere=0)
     assert len(told) == 18
     assert (told.next_state == told.state + 1).all()
     first = told.state < 2
@@ -113,6 +113,9 @@ def test_relabelled_steps_by_hand():
     assert set(told.goal[first & (told.state == 0)].tolist()) <= {1, 2, 3}
     assert told.reached.tolist() == (told.goal == told.next_state).tolist()
     assert 0 < told.reached.sum() < 18
+    elsewhere = relabel(branches, 200, np.random.default_rng(0), elsewhere=1)
+    assert set(elsewhere.goal.tolist()) == {1, 2, 3, 4, 5}
+    assert (elsewhere.goal < elsewhere.next_state).any()
 
 
 def test_dreams_need_no_reward_and_are_the_same_for_the_same_seed():

@@ -57,17 +57,25 @@ def dream(
     return relabel(branches, goals, numpy_rng(seed, "dream goals", round_))
 
 
-def relabel(branches: Branches, goals: int, rng: np.random.Generator) -> GoalTransitions:
-    """Every step with ``goals`` states that the same branch reached at or after it (Andrychowicz et al. 2017).
+def relabel(
+    branches: Branches, goals: int, rng: np.random.Generator, *, elsewhere: float = 0.5
+) -> GoalTransitions:
+    """Every step with ``goals`` goals: states that the same branch reached at or after it (Andrychowicz et al. 2017).
 
-    Works on real sessions too, as they have the same columns.
+    Real sessions have the same columns as imagined branches.
+
+    Args:
+        elsewhere: Share of goals that are drawn from all branches instead. They are reached by chance only, but
+            carry what is known about them from one branch to another.
     """
     order = np.lexsort((branches.step, branches.branch))
     last = np.append(branches.branch[order][1:] != branches.branch[order][:-1], True)
     end = np.flatnonzero(last)[np.cumsum(np.append(0, last[:-1]))]  # per row in order: its branch's last row
     row = np.repeat(np.arange(len(order)), goals)
     later = row + (rng.random(len(row)) * (end[row] - row + 1)).astype(np.int64)
-    at, goal = order[row], branches.next_state[order[later]]
+    anywhere = rng.integers(len(order), size=len(row))
+    chosen = np.where(rng.random(len(row)) < elsewhere, anywhere, later)
+    at, goal = order[row], branches.next_state[order[chosen]]
     after = branches.next_state[at]
     same = (after == goal).reshape(len(at), -1).all(1)
     return GoalTransitions(branches.state[at], branches.action[at], after, goal, same)

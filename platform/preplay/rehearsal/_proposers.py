@@ -11,6 +11,7 @@ from preplay.rehearsal._behaviour import (
     ImaginedPolicy,
     PlannedActions,
     PolicyActions,
+    Probabilities,
     RandomActions,
     action_numbers,
     uniform_actions,
@@ -61,25 +62,36 @@ class PolicyBranches:
 
 @dataclass(frozen=True)
 class EachActionThen:
-    """Every discrete action once, followed by a policy: one step of policy improvement (Tesauro & Galperin 1996).
+    """Discrete first actions, each followed by a policy: one step of policy improvement (Tesauro & Galperin 1996).
 
     Args:
         policy: Acts after the first step.
+        prior: Probabilities of the first action. Where given, only the ``most`` likely actions are tried: what the
+            logs never did is where a learned model is wrong (Fujimoto et al. 2019, BCQ).
+        most: How many.
     """
 
     policy: ImaginedPolicy
+    prior: Probabilities | None = None
+    most: int = 8
 
     def propose(self, scene: Scene) -> Proposals:
-        """One candidate per action."""
-        count, starts = action_count(scene.world), len(scene.state)
-        first = np.tile(np.arange(count), (starts, 1))
+        """One candidate per action that is tried."""
+        first = self._first(scene)
         behaviour = FirstThen(scene.repeated(first), PolicyActions(self.policy))
-        branches, value = try_out(scene, behaviour, count)
+        branches, value = try_out(scene, behaviour, first.shape[1])
         return Proposals(value, first, branches)
 
     def behaviour(self, scene: Scene) -> Behaviour:
         """The best first action, then the policy."""
         return FirstThen(self.propose(scene).best_action, PolicyActions(self.policy))
+
+    def _first(self, scene: Scene) -> np.ndarray:
+        """int64 [B, K]."""
+        if self.prior is None:
+            return np.tile(np.arange(action_count(scene.world)), (len(scene.state), 1))
+        likely = np.argsort(-self.prior(scene.world.observe(scene.state)), axis=1, kind="stable")
+        return likely[:, : self.most]
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,15 @@ class SubGoalModel:
 
     def rehearse(
         self, world: World, state: np.ndarray, planner: Proposer, *, aim: Aim, seed: int, round_: int
-    ) -> None:
-        """Attempt every open sub-goal from every state [B, ...] in imagination, and record what came of it."""
-        before = self.upper(state)
+    ) -> np.ndarray:
+        """Attempt every open sub-goal from every state [B, ...] in imagination, and record what came of it.
+
+        Give states that can really occur: the upper level takes all states with the same sub-goals for alike.
+
+        Returns:
+            The states in which completed attempts ended: where the next attempts can start from.
+        """
+        before, reached = self.upper(state), [state[:0]]
         for number, goal in enumerate(self.sub_goals):
             rows = np.flatnonzero(~goal.reached(state))
             if not len(rows):
@@ -67,7 +73,10 @@ class SubGoalModel:
             branches = value_plans(scene, _best_plans(planner.propose(scene))).branches
             last = branches.last[:: aim.particles]
             ended = branches.next_state[last]
-            self.record(before[rows], number, goal.reached(ended), branches.step[last] + 1, self.upper(ended))
+            completed = goal.reached(ended)
+            self.record(before[rows], number, completed, branches.step[last] + 1, self.upper(ended))
+            reached.append(ended[completed])
+        return np.concatenate(reached)
 
     def completion(self) -> np.ndarray:
         """Probability that an attempt completes a sub-goal, float64 [Z, G]; 0 where it is reached already."""
