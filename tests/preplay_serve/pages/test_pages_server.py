@@ -4,6 +4,7 @@ import asyncio
 
 import httpx
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -61,9 +62,14 @@ def test_pages_keep_their_own_stricter_policy(served):
     assert "unsafe" not in answer.headers["content-security-policy"]
 
 
+def waiting(browser):
+    """Waits through reloads, in which an element may vanish between being found and being read."""
+    return WebDriverWait(browser, 20, ignored_exceptions=[StaleElementReferenceException])
+
+
 def sign_in(browser, address, token):
     browser.find_element(By.NAME, "token").send_keys(token, Keys.ENTER)
-    WebDriverWait(browser, 10).until(lambda b: "/login?next" not in b.current_url)
+    waiting(browser).until(lambda b: "/login?next" not in b.current_url)
 
 
 def fresh(browser, address, path, scripts=True):
@@ -87,7 +93,7 @@ def test_signing_in_and_out_by_keyboard(browser, served, scripts):
     cookie = browser.get_cookie("preplay_token")
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     browser.find_element(By.CSS_SELECTOR, ".site button").send_keys(Keys.ENTER)
-    WebDriverWait(browser, 10).until(lambda b: b.current_url.endswith("/login"))
+    waiting(browser).until(lambda b: b.current_url.endswith("/login"))
     browser.get(address + "/decisions")
     assert "/login?next" in browser.current_url
 
@@ -100,7 +106,7 @@ def test_progress_moves_and_the_result_appears_by_itself(browser, served):
     sign_in(browser, address, tokens["all"])
     assert "queued" in browser.find_element(By.ID, "live").text
     store.evaluations.advance(running, "runner", Progress(stage="imagining", done=3, total=8), [])
-    shown = WebDriverWait(browser, 10).until
+    shown = waiting(browser).until
     shown(lambda b: "imagining: 3 of 8" in b.find_element(By.ID, "live").text)
     store.evaluations.finish(running, "runner", "succeeded", report_json=full_report().model_dump_json())
     shown(lambda b: b.find_elements(By.ID, "policies"))
@@ -115,5 +121,5 @@ def test_cancelling(browser, served):
     sign_in(browser, address, tokens["all"])
     browser.find_element(By.ID, "cancel").send_keys(Keys.ENTER)
     browser.switch_to.alert.accept()
-    WebDriverWait(browser, 10).until(lambda b: b.find_element(By.CSS_SELECTOR, ".badge").text == "cancelling")
+    waiting(browser).until(lambda b: b.find_element(By.CSS_SELECTOR, ".badge").text == "cancelling")
     assert store.evaluations.get(running).status == "cancelling"
