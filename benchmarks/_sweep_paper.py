@@ -106,6 +106,7 @@ class Empty:
 
     name = "empty"
     config = EmptyConfig
+    fixed = ()
     needs_data = False
     continues = False
     place = ""

@@ -41,6 +41,7 @@ class QuadraticConfig(BaseModel):
 class Quadratic:
     name = "quadratic"
     config = QuadraticConfig
+    fixed = ("log",)
     needs_data = False
     place = ""
     continues = True

@@ -41,6 +41,10 @@ def test_a_short_file_is_enough(tmp_path):
         ({"space": {"rate": {"uniform": [2, 1]}}}, r"field 'space.rate': uniform needs low < high"),
         ({"space": {"rate": {"choice": [1], "uniform": [0, 1]}}}, r"field 'space.rate': give exactly one of"),
         ({"space": {"rat": {"choice": [1]}}}, r"field 'space.rat': QuadraticConfig has no field 'rat'"),
+        (
+            {"space": {"log": {"choice": ["a"]}}},
+            r"field 'space.log': 'log' decides what trials are compared on",
+        ),
         ({"base": {"raet": 1}}, r"field 'base.raet': QuadraticConfig has no field 'raet'"),
         (
             {"space": {"fault": {"choice": ["none", "explode"]}}},

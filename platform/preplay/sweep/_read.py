@@ -72,6 +72,12 @@ def _check_fields(config: SweepConfig, trainable: Trainable, where: str) -> None
                     f"{trainable.config.__name__} has no field {path!r}.",
                     where=f"{where}, field '{place}.{path}'",
                 )
+    if unfit := [path for path in config.space if path in trainable.fixed]:
+        raise PreplayError(
+            f"{unfit[0]!r} decides what trials are compared on, so that it cannot be searched.",
+            where=f"{where}, field 'space.{unfit[0]}'",
+            fix="Put it into base.",
+        )
     values: list[Parameters] = [{}]
     for name, parameter in config.space.items():
         ends = parameter.choice or parameter.uniform or parameter.loguniform or parameter.randint or ()

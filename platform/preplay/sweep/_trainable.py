@@ -67,6 +67,8 @@ class Trainable(Protocol):
     name: str
     config: type[BaseModel]
     metrics: Mapping[str, Literal["min", "max"]]
+    fixed: tuple[str, ...]
+    """Fields that decide what trials are compared on: they may stand in ``base``, but not be searched."""
     needs_data: bool
     place: str
     """Where the configuration stands in the YAML of `preplay config`; empty where it does not."""

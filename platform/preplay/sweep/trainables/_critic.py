@@ -66,6 +66,7 @@ class CriticTrainable:
     name: str
     algorithm: Literal["iql", "cql"]
     config = CriticConfig
+    fixed = ("algorithm", "members", "weights")
     needs_data = True
     place = ""
     continues = False

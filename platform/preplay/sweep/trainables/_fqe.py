@@ -55,6 +55,7 @@ class FqeTrainable:
 
     name = "fqe"
     config = FQEConfig
+    fixed = ()
     needs_data = True
     place = "evaluation.fqe"
     continues = False

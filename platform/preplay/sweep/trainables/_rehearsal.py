@@ -23,6 +23,7 @@ class RehearsalTrainable:
     """
 
     name = "rehearsal_minigrid"
+    fixed = ("task", "real_steps", "seed")
     needs_data = False
     place = ""
     continues = True

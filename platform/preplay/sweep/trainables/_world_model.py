@@ -38,6 +38,7 @@ class WorldModelTrainable:
 
     name = "world_model"
     config = WorldModelConfig
+    fixed = ("validation_fraction", "split_by")
     needs_data = True
     place = "world_model"
     continues = True
