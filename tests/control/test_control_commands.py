@@ -37,10 +37,12 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_from_logs_to_a_retrained_critic(dataset):
-    critic, audit = str(dataset / "critic"), str(dataset / "audit")
-    data = str(dataset / "dataset")
-    assert "auc" in run("critic", "train", data, "--output", critic, "--steps", "40")
+@pytest.mark.parametrize("algorithm", ["iql", "logistic"])
+def test_from_logs_to_a_retrained_critic(dataset, algorithm):
+    critic, audit = str(dataset / f"critic-{algorithm}"), str(dataset / f"audit-{algorithm}")
+    data, new = str(dataset / "dataset"), str(dataset / f"new-{algorithm}")
+    how = ("--algorithm", algorithm, "--steps", "40")
+    assert "auc" in run("critic", "train", data, "--output", critic, *how)
     assert "decisions" in run("critic", "evaluate", data, "--critic", critic)
     out = run("control", "simulate", "--critic", critic, "--sessions", "6", "--audit", audit)
     assert "uplift" in out
@@ -48,7 +50,5 @@ def test_from_logs_to_a_retrained_critic(dataset):
     assert table.num_rows >= 6
     assert table["reward"].null_count == 0
     assert "generator" in run("control", "analyze", "--audit", audit, "--critic", critic)
-    again = run(
-        "control", "retrain", data, "--critic", critic, "--audit", audit, "--output", str(dataset / "new")
-    )
+    again = run("control", "retrain", data, "--critic", critic, "--audit", audit, "--output", new)
     assert "difference" in again

@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from preplay.control import (
     risk_coverage,
     upper_bound,
 )
+from preplay.control._audit import OUTCOME_SCHEMA
 from preplay.critics import (
     ActionEncoder,
     ChunkBank,
@@ -87,6 +89,34 @@ def test_concurrent_appends_with_a_kill_lose_nothing(tmp_path):
     AuditLog(str(tmp_path)).compact()
     assert AuditLog(str(tmp_path)).read().num_rows == table.num_rows
     assert len(list(tmp_path.glob("decision-*.parquet"))) == 1
+
+
+def test_reading_while_others_append_and_compact_misses_nothing(tmp_path):
+    """Outcomes 0, 1, 2 … are appended one by one: whoever sees the n-th has seen all before it."""
+    done = threading.Event()
+
+    def compact() -> None:
+        while not done.is_set():
+            AuditLog(str(tmp_path)).compact()
+
+    def append() -> None:
+        log = AuditLog(str(tmp_path))
+        for i in range(60):
+            log.append_outcome(f"d{i}", float(i))
+        done.set()
+
+    threads = [threading.Thread(target=work) for work in (compact, compact, append)]
+    for thread in threads:
+        thread.start()
+    reader, sizes = AuditLog(str(tmp_path)), [0]
+    while not done.is_set():
+        seen = {int(name[1:]) for name in reader._read("outcome", OUTCOME_SCHEMA)["id"].to_pylist()}
+        assert seen == set(range(len(seen)))
+        sizes.append(len(seen))
+    for thread in threads:
+        thread.join()
+    assert sizes == sorted(sizes)
+    assert {*reader._read("outcome", OUTCOME_SCHEMA)["id"].to_pylist()} == {f"d{i}" for i in range(60)}
 
 
 def test_a_log_of_another_version_is_refused(tmp_path):

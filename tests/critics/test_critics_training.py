@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 import torch
 from critic_problems import tabular
+from sklearn.ensemble import GradientBoostingClassifier
 
 from preplay.critics import (
     ChunkBank,
     CriticConfig,
     evaluate_critic,
     load_critic,
+    load_scorer,
     save_critic,
+    save_scorer,
     train_classifier,
     train_critic,
 )
+from preplay.critics._margin import TreeMargin
 from preplay.embedding import EncoderFingerprint
 from preplay.errors import PreplayError
 
@@ -151,6 +155,30 @@ def test_the_classifier_is_calibrated(kind):
     data = tabular(rows, states=1, actions=2)
     probability = train_classifier(kind, data, seed=0).score(data.pools).mean[:2]
     assert probability == pytest.approx([0.8, 0.2], abs=0.06)
+
+
+def test_trees_as_arrays_say_what_the_library_says():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 5))
+    label = (rows[:, 0] + rows[:, 1] * rows[:, 2] + rng.normal(size=400) > 0).astype(int)
+    model = GradientBoostingClassifier(n_estimators=30, max_depth=3, subsample=0.7, random_state=0)
+    model.fit(rows, label)
+    np.testing.assert_allclose(TreeMargin.of(model)(rows), model.decision_function(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "boosting"])
+def test_a_saved_classifier_scores_the_same_and_says_what_it_is(kind, tmp_path):
+    rows = [(i % 3, i % 2, float(i % 5 < 2 + i % 2), -1, True) for i in range(200)]
+    data = tabular(rows, states=3, actions=2)
+    classifier = train_classifier(kind, data, seed=0)
+    save_scorer(classifier, tmp_path / "c")
+    again = load_scorer(tmp_path / "c")
+    np.testing.assert_array_equal(again.score(data.pools).mean, classifier.score(data.pools).mean)
+    np.testing.assert_array_equal(again.state_distance(data.pools), classifier.state_distance(data.pools))
+    with pytest.raises(PreplayError, match="a classifier, not a critic"):
+        load_critic(tmp_path / "c")
+    with pytest.raises(PreplayError, match="widths"):
+        again.score(tabular([(0, 0, 1.0, -1, True)], states=1, actions=3).pools)
 
 
 def test_nothing_to_learn_from_is_an_error():

@@ -22,6 +22,8 @@ class Algorithm(StrEnum):
     cql = "cql"
     awr = "awr"
     bc = "bc"
+    logistic = "logistic"
+    boosting = "boosting"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,7 +44,10 @@ def train(
     dataset: Dataset,
     output: Annotated[Path, typer.Option(help="Folder of the critic to write.")],
     algorithm: Annotated[
-        Algorithm, typer.Option(help="IQL, CQL, advantage-weighted or plain cloning.")
+        Algorithm,
+        typer.Option(
+            help="IQL, CQL, advantage-weighted or plain cloning; or a calibrated classifier of immediate success."
+        ),
     ] = Algorithm.iql,
     members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,
     steps: Annotated[int, typer.Option(help="Steps of training per network.")] = 400,
@@ -55,7 +60,11 @@ def train(
     from preplay.control import train_from_dataset
     from preplay.critics import CriticConfig
 
-    config = CriticConfig(algorithm=algorithm.value, members=members, steps=steps)
+    name = algorithm.value
+    if name == "logistic" or name == "boosting":
+        config = name
+    else:
+        config = CriticConfig(algorithm=name, members=members, steps=steps)
     metrics = train_from_dataset(dataset, output, config, seed=seed or 0)
     _print("Critic on held-out tasks", asdict(metrics))
     console.print(f"Critic written to [bold]{output}[/].")

@@ -4,6 +4,7 @@ Each append is a Parquet file of its own, written aside, flushed and renamed, na
 leaves no half row; two processes never write the same file. Outcomes come later and are joined by the decision's id.
 """
 
+import contextlib
 import datetime as dt
 import uuid
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from preplay.errors import PreplayError
 from preplay.shards import ShardFolder
 
 AUDIT_VERSION = "1"
+_TRIES = 20
 _VERSION_KEY = b"preplay.audit_version"
 DECISION_SCHEMA = pa.schema(
     [
@@ -101,14 +103,13 @@ class AuditLog:
             paths = self._folder.list().get(kind, [])
             if len(paths) > 1:
                 kept = self._folder.write(kind, self._read(kind, schema))
-                self._fs.rm([path for path in paths if path != kept])
+                for path in paths:
+                    if path != kept:
+                        with contextlib.suppress(FileNotFoundError):  # another process compacts too
+                            self._fs.rm_file(path)
 
     def _read(self, kind: str, schema: pa.Schema) -> pa.Table:
-        tables = [
-            table
-            for path in self._folder.list().get(kind, [])
-            if (table := self._folder.read(path)) is not None
-        ]
+        tables = self._tables(kind)
         for table in tables:
             version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
             if version != AUDIT_VERSION:
@@ -117,6 +118,24 @@ class AuditLog:
                     where=self._folder.path,
                 )
         return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def _tables(self, kind: str) -> list[pa.Table]:
+        """All files of a kind, also while another process compacts them.
+
+        Two listings, because one may miss the compacted file and the files that it replaces; a file that is gone when
+        it is read was compacted meanwhile, so everything is read again.
+        """
+        for _ in range(_TRIES):
+            paths = sorted({path for _ in range(2) for path in self._folder.list().get(kind, [])})
+            try:
+                return [table for path in paths if (table := self._folder.read(path)) is not None]
+            except FileNotFoundError:
+                continue
+        raise PreplayError(
+            "files vanish faster than they can be read.",
+            where=self._folder.path,
+            fix="Compact the audit log less often.",
+        )
 
 
 def _once(table: pa.Table, time: str) -> pa.Table:

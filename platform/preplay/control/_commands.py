@@ -15,15 +15,17 @@ from preplay.control._controller import Controller
 from preplay.control._retrain import RetrainResult, decisions_turns, replace_critic, retrain
 from preplay.critics import (
     ActionEncoder,
+    ClassifierKind,
     CriticConfig,
     CriticMetrics,
     DecisionState,
     decisions_from_turns,
     evaluate_critic,
-    load_critic,
-    save_critic,
+    load_scorer,
+    save_scorer,
     saved_encoder,
     split_groups,
+    train_classifier,
     train_critic,
 )
 from preplay.environments.code_repair import Grader, Session, generator, split_tasks
@@ -36,18 +38,26 @@ HELD_OUT = 0.25
 
 
 def train_from_dataset(
-    dataset: str, output: str | Path, config: CriticConfig, *, seed: int, horizon: int | None = None
+    dataset: str,
+    output: str | Path,
+    config: CriticConfig | ClassifierKind,
+    *,
+    seed: int,
+    horizon: int | None = None,
 ) -> CriticMetrics:
-    """Train on three quarters of a dataset's tasks, measure on the rest, write the critic."""
+    """Train on three quarters of a dataset's tasks, measure on the rest, write the critic (or plain classifier)."""
     turns = load_turns(dataset)
     encoder = ActionEncoder(horizon=horizon or int(np.max(turns["turn"].to_numpy())) + 1)
     train, held = split_groups(
         decisions_from_turns(turns, encoder), HELD_OUT, numpy_rng(seed, "held-out tasks")
     )
-    critic = train_critic(config, train, seed=seed, feature_names=encoder.feature_names)
+    if isinstance(config, CriticConfig):
+        critic = train_critic(config, train, seed=seed, feature_names=encoder.feature_names)
+    else:
+        critic = train_classifier(config, train, seed=seed, feature_names=encoder.feature_names)
     metrics = evaluate_critic(critic, held)
     inputs = {"dataset": open_artifact(dataset, "dataset").manifest.content_hash}
-    save_critic(
+    save_scorer(
         critic, output, encoder=encoder, inputs=inputs, metrics=asdict(metrics) | {"split_seed": seed}
     )
     return metrics
@@ -56,7 +66,7 @@ def train_from_dataset(
 def evaluate_on_dataset(critic: str, dataset: str) -> CriticMetrics:
     """Measure a critic on all decisions of a dataset (of tasks it has not seen)."""
     data = decisions_from_turns(load_turns(dataset), saved_encoder(critic))
-    return evaluate_critic(load_critic(critic), data)
+    return evaluate_critic(load_scorer(critic), data)
 
 
 def simulate_code_repair(
@@ -65,7 +75,7 @@ def simulate_code_repair(
     """Play code-repair with and without a critic on the tasks held out by ``seed``; choices are executed."""
     _, tasks = split_tasks(seed)
     grader, agent = Grader(), generator(source)
-    scorer, encoder = load_critic(critic), saved_encoder(critic)
+    scorer, encoder = load_scorer(critic), saved_encoder(critic)
     solved: dict[str, list[bool]] = defaultdict(list)
     dangerous: dict[str, int] = {"without": 0, "with": 0}
     for number in range(sessions):
@@ -93,7 +103,7 @@ def analyze_audit(audit: str, critic: str) -> FailureAnalysis:
     data = decisions_from_turns(turns, saved_encoder(critic))
     known = _candidates_of(turns)
     labels = np.array([(task, code) in right for task, code in known])
-    return analyze_failures(data, load_critic(critic).score(data.pools).mean, labels)
+    return analyze_failures(data, load_scorer(critic).score(data.pools).mean, labels)
 
 
 def retrain_from_audit(
@@ -103,7 +113,7 @@ def retrain_from_audit(
 
     The old held-out tasks are those that :func:`train_from_dataset` kept aside.
     """
-    encoder, current = saved_encoder(critic), load_critic(critic)
+    encoder, current = saved_encoder(critic), load_scorer(critic)
     metrics = open_artifact(critic, "critic").manifest.metrics
     split = numpy_rng(int(metrics.get("split_seed", seed)), "held-out tasks")
     old, held = split_groups(decisions_from_turns(load_turns(dataset), encoder), HELD_OUT, split)

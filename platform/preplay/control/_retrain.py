@@ -8,7 +8,18 @@ import numpy as np
 import pyarrow as pa
 
 from preplay.control._audit import AuditLog
-from preplay.critics import ActionEncoder, Critic, CriticConfig, Decisions, auc, save_critic, train_critic
+from preplay.critics import (
+    ActionEncoder,
+    Critic,
+    CriticConfig,
+    Decisions,
+    RewardClassifier,
+    Scorer,
+    auc,
+    save_scorer,
+    train_classifier,
+    train_critic,
+)
 from preplay.logs import TURN_SCHEMA
 from preplay.seeding import numpy_rng
 
@@ -31,7 +42,7 @@ class RetrainResult:
 
 
 def retrain(
-    critic: Critic,
+    critic: Critic | RewardClassifier,
     old: Decisions,
     new: Decisions,
     held_out: Decisions,
@@ -39,7 +50,7 @@ def retrain(
     seed: int,
     config: CriticConfig | None = None,
     samples: int = 400,
-) -> tuple[Critic, RetrainResult]:
+) -> tuple[Critic | RewardClassifier, RetrainResult]:
     """Train on old and new decisions and compare on the old held-out tasks.
 
     Args:
@@ -47,20 +58,23 @@ def retrain(
         old: What it was trained on.
         new: Decisions since then (see :func:`decisions_turns`).
         held_out: Decisions of old tasks that neither saw.
-        config: Of the new critic; the old one's by default.
+        config: Of the new critic; the old one's by default. A classifier is trained anew as it was.
 
     Returns:
         The critic to use from now on, and why.
     """
     together = old.concatenate(new)
     options = {"feature_names": critic.feature_names, "fingerprint": critic.fingerprint}
-    candidate = train_critic(config or critic.config, together, seed=seed, **options)
+    if isinstance(critic, RewardClassifier):
+        candidate = train_classifier(critic.kind, together, seed=seed, **options)
+    else:
+        candidate = train_critic(config or critic.config, together, seed=seed, **options)
     result = compare_critics(critic, candidate, held_out, seed=seed, samples=samples)
     return (candidate if result.replaced else critic), result
 
 
 def compare_critics(
-    old: Critic, new: Critic, held_out: Decisions, *, seed: int, samples: int = 400
+    old: Scorer, new: Scorer, held_out: Decisions, *, seed: int, samples: int = 400
 ) -> RetrainResult:
     """AUC of both on held-out decisions, and the interval of the difference by a bootstrap of tasks."""
     scores = [critic.score(held_out.pools).mean[held_out.chosen] for critic in (old, new)]
@@ -86,11 +100,15 @@ def compare_critics(
 
 
 def replace_critic(
-    uri: str | Path, critic: Critic, result: RetrainResult, *, encoder: ActionEncoder | None = None
+    uri: str | Path,
+    critic: Critic | RewardClassifier,
+    result: RetrainResult,
+    *,
+    encoder: ActionEncoder | None = None,
 ) -> bool:
     """Publish the critic at ``uri`` unless it forgets; an artifact that stood there stays otherwise."""
     if result.replaced:
-        save_critic(critic, uri, encoder=encoder, metrics={"retrained": asdict(result)})
+        save_scorer(critic, uri, encoder=encoder, metrics={"retrained": asdict(result)})
     return result.replaced
 
 

@@ -1,7 +1,7 @@
 """Critics learned from logged decisions: IQL, CQL, AWR and BC on pools of candidates, and the plain classifier."""
 
 from preplay.critics._chunks import ChunkBank, ChunkConfig, split_text
-from preplay.critics._classifier import RewardClassifier, train_classifier
+from preplay.critics._classifier import ClassifierKind, RewardClassifier, train_classifier
 from preplay.critics._config import CriticConfig
 from preplay.critics._critic import Critic, Scores, load_critic, save_critic, saved_encoder
 from preplay.critics._decisions import Decisions, decisions_from_turns, split_groups
@@ -11,6 +11,7 @@ from preplay.critics._ensemble import join_critics
 from preplay.critics._evaluate import CriticMetrics, Scorer, auc, evaluate_critic
 from preplay.critics._features import DENSE, pool_features
 from preplay.critics._losses import advantage_weights, bootstrap_target, cql_penalty, expectile_loss, td_loss
+from preplay.critics._store import load_scorer, save_scorer
 from preplay.critics._summary import ActionSummary, summarize
 from preplay.critics._train import train_critic
 
@@ -20,6 +21,7 @@ __all__ = [
     "ActionSummary",
     "ChunkBank",
     "ChunkConfig",
+    "ClassifierKind",
     "Critic",
     "CriticConfig",
     "CriticMetrics",
@@ -39,9 +41,11 @@ __all__ = [
     "expectile_loss",
     "join_critics",
     "load_critic",
+    "load_scorer",
     "pool_features",
     "rank_agreement",
     "save_critic",
+    "save_scorer",
     "saved_encoder",
     "split_groups",
     "split_text",

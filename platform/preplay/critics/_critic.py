@@ -155,12 +155,9 @@ def load_critic(uri: str | Path, expect: EncoderFingerprint | None = None) -> Cr
     """
     artifact = open_artifact(uri, KIND)
     config = artifact.manifest.config
-    if config["feature_version"] != FEATURE_VERSION:
-        raise PreplayError(
-            f"the critic reads features of version {config['feature_version']}, not {FEATURE_VERSION} as made here.",
-            where=str(uri),
-            fix="Train it again.",
-        )
+    if "critic" not in config:
+        raise PreplayError("this is a classifier, not a critic.", where=str(uri), fix="Train a critic.")
+    check_features(config, uri)
     fingerprint = EncoderFingerprint.model_validate(config["fingerprint"]) if config["fingerprint"] else None
     if expect is not None and fingerprint is not None:
         check_fingerprint(fingerprint, expect, where=str(uri))
@@ -170,6 +167,16 @@ def load_critic(uri: str | Path, expect: EncoderFingerprint | None = None) -> Cr
     scaler = Scaler(*(tensors[f"scaler.{name}"].numpy() for name in Scaler.__dataclass_fields__))
     scale = tensors["reward_scale"].double().numpy()
     return Critic(settings, size, scaler, scale, members, tuple(config["feature_names"]), fingerprint)
+
+
+def check_features(config: dict[str, Any], uri: str | Path) -> None:
+    """Refuse an artifact that was trained on features of another version."""
+    if config["feature_version"] != FEATURE_VERSION:
+        raise PreplayError(
+            f"the critic reads features of version {config['feature_version']}, not {FEATURE_VERSION} as made here.",
+            where=str(uri),
+            fix="Train it again.",
+        )
 
 
 def saved_encoder(uri: str | Path, encoder: CachedEncoder | None = None) -> ActionEncoder:
