@@ -58,6 +58,18 @@ def test_score_refuses(plain, name):
     check_problem(answer)
 
 
+TYPES = {"application/form+json": 400, "text/plain": 400, "application/x-www-form-urlencoded": 422}
+
+
+@pytest.mark.parametrize("content_type", TYPES)
+def test_other_content_types_do_not_get_past_the_checks(plain, content_type):
+    body = b'{"model": "long", "state": {"task": "\\ud800"}, "candidates": ["a"]}'
+    with plain.client("scorer") as client:
+        answer = client.post("/v1/score", content=body, headers={"content-type": content_type})
+    assert answer.status_code == TYPES[content_type]
+    check_problem(answer)
+
+
 EVALUATION = {
     "a path as dataset": ({"dataset": "../../etc"}, 422),
     "a traversal inside a name": ({"dataset": "logs/../../etc"}, 404),

@@ -39,7 +39,7 @@ def create_routes(service: Service) -> FastAPI:
     return app
 
 
-def _known_query(request: Request) -> None:
+async def _known_query(request: Request) -> None:
     """Refuse query parameters that the route does not have: a mistyped filter would go unnoticed."""
     route = request.scope["route"]
     documented = request.app.openapi()["paths"][route.path][request.method.lower()].get("parameters", [])

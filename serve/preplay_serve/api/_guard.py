@@ -19,6 +19,8 @@ from preplay_serve.api._metrics import Metrics
 log = logging.getLogger("preplay_serve.access")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _BRACKET = re.compile(rb"[\[\]{}]")
+_FORM = "application/x-www-form-urlencoded"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -64,7 +66,7 @@ class Guard:
                 body = await self._read(receive)
         except TimeoutError:
             raise Refusal(408, "The request's body did not arrive in time.") from None
-        if body and "form" not in headers.get("content-type", ""):
+        if body and not headers.get("content-type", "").startswith(_FORM):
             check_json(body, self._limits.depth)
         return body
 
@@ -87,9 +89,10 @@ class Guard:
     def _account(self, scope: Scope, status: int, seconds: float) -> None:
         """Count and log by the route's template: never by what stands in a path, query, header or body."""
         route = getattr(scope.get("route"), "path", "unknown")
-        self._metrics.requests.labels(scope["method"][:16], route, str(status)).inc()
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
-        fields = {"method": scope["method"][:16], "route": route, "status": status}
+        fields = {"method": method, "route": route, "status": status}
         fields |= {"milliseconds": round(seconds * 1000, 2), "token": scope.get("preplay_token", "-")}
         log.info("request", extra={"fields": fields})
 

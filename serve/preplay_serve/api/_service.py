@@ -39,6 +39,6 @@ class Service:
     streams: Pending = field(default_factory=Pending)
 
 
-def service_of(request: Request) -> Service:
-    """Dependency of the routes."""
+async def service_of(request: Request) -> Service:
+    """Dependency of the routes; asynchronous, or it would cost a thread's turn per request."""
     return request.app.state.service
