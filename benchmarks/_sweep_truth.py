@@ -45,8 +45,9 @@ class Desk:
 
     @cached_property
     def policies(self) -> dict[str, Policy]:
-        """Target policies by name."""
-        return dict(list(get_environment(ENVIRONMENT).target_policies().items())[: self.targets])
+        """Target policies by name, the good and the bad among them."""
+        known = list(get_environment(ENVIRONMENT).target_policies().items())
+        return dict(known[:: max(1, len(known) // self.targets)][: self.targets])
 
     @cached_property
     def truths(self) -> np.ndarray:
