@@ -1,6 +1,6 @@
 """Dreaming: how well a task is done at its first try after a time without one.
 
-A goal-conditioned table is filled from 1,500 real steps of wandering. With dreams it is also filled from
+A goal-conditioned table is filled from at most 3,000 real steps of wandering. With dreams it is also filled from
 imagination in a model of these steps; without, from the same real steps relabelled, with as many updates.
 """
 
@@ -19,7 +19,7 @@ from preplay.rehearsal import (
 )
 from preplay.seeding import numpy_rng
 
-SESSIONS, LENGTH, ROUNDS, BATCH, RATE, GAMMA = 50, 30, 60, 200, 0.5, 0.95
+SESSIONS, LENGTH, ROUNDS, BATCH, GOALS, RATE, GAMMA = 100, 30, 150, 200, 4, 0.5, 0.95
 
 
 def dream_results(seeds: range) -> dict[str, float]:
@@ -45,10 +45,10 @@ def _first_try(name: str, seed: int) -> tuple[float, float]:
     world = _model(wandering if name == "dreams" else None)
     for round_ in range(ROUNDS):
         if name == "real steps relabelled":
-            told = relabel(wandering, 1, numpy_rng(seed, "relabel", round_))
+            told = relabel(wandering, 3, numpy_rng(seed, "relabel", round_))
         else:
             told = dream(
-                world, rng.choice(wandering.state, BATCH), steps=8, seed=seed, round_=round_, goals=1
+                world, rng.choice(wandering.state, BATCH), steps=8, seed=seed, round_=round_, goals=GOALS
             )
         _learn(table, told)
     goals = np.flatnonzero(
