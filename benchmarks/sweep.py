@@ -16,7 +16,7 @@ import torch
 from rich.console import Console
 
 from benchmarks._common import bench_main
-from benchmarks._sweep_paper import data_metrics, paper_metrics
+from benchmarks._sweep_paper import data_metrics, halve, paper_metrics
 from benchmarks._sweep_truth import Desk
 from preplay.estimators import FQEConfig, spearman
 from preplay.seeding import derive_seed, numpy_rng
@@ -157,24 +157,14 @@ def _against_default(result: SweepResult, desk: Desk, values: list[np.ndarray]) 
 
 def _halving(results: dict[str, SweepResult]) -> dict[str, float]:
     """What halving would have done with trials that were all trained to the end: same proposals, same figures."""
-    trials, alive, spent = results["random, all stages"].trials, [], 0.0
-    order: dict[int, list[float]] = {}
-    for trial in trials:
-        goes_on = True
-        for row in trial.history:
-            if not goes_on:
-                break
-            spent += row["seconds"]
-            seen = order.setdefault(int(row["budget"]), [])
-            better = sum(value <= row["rollout_error"] for value in seen)
-            seen.append(row["rollout_error"])
-            goes_on = better < -(-len(seen) // 3)
-            if row["budget"] == 9:
-                alive.append(row["rollout_error"])
-    best = min(t.metrics["rollout_error"] for t in trials)
+    trials = results["random, all stages"].trials
+    stages = halve([[row["rollout_error"] for row in t.history] for t in trials])
+    spent = sum(row["seconds"] for t, n in zip(trials, stages, strict=True) for row in t.history[:n])
+    finished = [t for t, n in zip(trials, stages, strict=True) if n == len(t.history)]
+    best, kept = (min(t.metrics["rollout_error"] for t in some) for some in (trials, finished))
     return {
         "asha/compute saved": sum(t.seconds for t in trials) / spent,
-        "asha/regret of its best": min(alive) - best,
+        "asha/regret of its best": kept - best,
     }
 
 

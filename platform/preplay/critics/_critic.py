@@ -188,8 +188,8 @@ def saved_encoder(uri: str | Path, encoder: CachedEncoder | None = None) -> Acti
 
 
 def _tensors(critic: Critic) -> dict[str, torch.Tensor]:
-    tensors = {f"scaler.{name}": torch.from_numpy(value) for name, value in vars(critic.scaler).items()}
-    tensors["reward_scale"] = torch.from_numpy(critic.reward_scale)
+    tensors = {f"scaler.{name}": torch.tensor(value) for name, value in vars(critic.scaler).items()}
+    tensors["reward_scale"] = torch.tensor(critic.reward_scale)
     for number, member in enumerate(critic.members):
         for part in ("q", "v", "actor"):
             state = getattr(member, part).state_dict()
