@@ -52,32 +52,42 @@ def run(preset: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_critic(folder / "models" / "critic")
-        found = {f"bare {state}, p50 in ms": t for state, t in _bare(folder, COUNTS[preset][1]).items()}
+        bare = _Bare(folder / "models" / "critic")
+        found: dict[str, float] = {}
         with _plain(folder) as url:
-            found |= _figures("plain", url, COUNTS[preset])
+            found |= bare.beside("plain", COUNTS[preset][1]) | _figures("plain", url, COUNTS[preset])
         with _served(folder, "--no-haproxy") as (url, _):
-            found |= _figures("serve", url, COUNTS[preset])
+            found |= bare.beside("serve", COUNTS[preset][1]) | _figures("serve", url, COUNTS[preset])
         with _served(folder, "--haproxy") as (url, process):
-            found |= _figures("haproxy", url, COUNTS[preset])
+            found |= bare.beside("haproxy", COUNTS[preset][1]) | _figures("haproxy", url, COUNTS[preset])
             found |= _memory(url, process, MEMORY[preset])
     return found | _ratios(found)
 
 
-def _bare(folder: Path, count: int) -> dict[str, float]:
-    served = load_served_critic(str(folder / "models" / "critic"), ServerConfig(), encoders={})
-    controller = Controller(served.scorer, served.encoder)
-    bodies = [request(n) for n in range(count)]
-    return {
-        state: float(np.median([_decide(controller, body) for body in bodies]))
-        for state in ("cold", "cached")
-    }
+class _Bare:
+    """The call in this process, measured anew beside every server: what else runs here comes and goes."""
 
+    def __init__(self, critic: Path):
+        served = load_served_critic(str(critic), ServerConfig(), encoders={})
+        self._controller = Controller(served.scorer, served.encoder)
+        self._fresh = map(request, itertools.count(10**5))
+        self.beside("warm-up", 5)
 
-def _decide(controller: Controller, body: dict[str, Any]) -> float:
-    state = DecisionState(**body["state"])
-    began = time.perf_counter()
-    controller.decide(state, body["candidates"])
-    return (time.perf_counter() - began) * 1000
+    def beside(self, label: str, count: int) -> dict[str, float]:
+        """Medians of ``count`` new requests, and of the same ones again."""
+        bodies = [next(self._fresh) for _ in range(count)]
+        return {
+            f"bare call beside {label} {state}, p50 in ms": float(
+                np.median([self._decide(b) for b in bodies])
+            )
+            for state in ("cold", "cached")
+        }
+
+    def _decide(self, body: dict[str, Any]) -> float:
+        state = DecisionState(**body["state"])
+        began = time.perf_counter()
+        self._controller.decide(state, body["candidates"])
+        return (time.perf_counter() - began) * 1000
 
 
 def _figures(label: str, url: str, counts: dict[int, int]) -> dict[str, float]:
@@ -175,7 +185,7 @@ def _free_port() -> int:
 def _ratios(found: dict[str, float]) -> dict[str, float]:
     ratios = {
         f"{label} {state} c=1, p50 over the bare call in ms": found[f"{label} {state} c=1, p50 in ms"]
-        - found[f"bare {state}, p50 in ms"]
+        - found[f"bare call beside {label} {state}, p50 in ms"]
         for label in ("plain", "serve", "haproxy")
         for state in ("cold", "cached")
     }

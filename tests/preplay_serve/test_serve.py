@@ -63,7 +63,9 @@ def test_an_evaluation_survives_kills_and_equals_the_command_line(served, client
     made = client.evaluate(**SPEC)
     wait_for(lambda: client.evaluation(made.id).progress.done > 0, 120)
     for title in ("ray::evaluate", "ray::ServeReplica:preplay:Api"):
-        for pid in descendants(os.getpid(), title):
+        found = descendants(os.getpid(), title)
+        assert found, title
+        for pid in found:
             os.kill(pid, signal.SIGKILL)
     while_away = client.score("long", ["a", "bb"])  # tried again until a new replica answers
     assert while_away.action == "bb"
