@@ -209,11 +209,10 @@ def _levels(planner: Proposer, two: bool, seed: int, horizon: int = 6) -> tuple[
     world, aim = Counted(learned_room(LEARNED, seed)), Aim(GAMMA)
     proposer = planner
     if two:
-        model, rng = SubGoalModel(GOALS, within=horizon), numpy_rng(seed, "attempts")
-        for round_ in range(3):
-            model.rehearse(
-                world, rng.integers(ROOM.states, size=40), planner, aim=aim, seed=seed, round_=round_
-            )
+        model, state = SubGoalModel(GOALS, within=horizon), ROOM.starts
+        for round_ in range(len(GOALS)):  # each round goes on from where the last one got to
+            state = model.rehearse(world, state, planner, aim=aim, seed=seed, round_=round_)
+            state = np.concatenate([ROOM.starts, state])
         proposer = TwoLevel(model, planner)
 
     def act(state: np.ndarray, step: int) -> np.ndarray:

@@ -5,7 +5,7 @@ real steps; only where these updates come from differs.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from preplay.rehearsal import (
     Horizon,
     ImaginedPolicy,
     KeyRoom,
-    NearestReal,
     PolicyBranches,
     RandomPlans,
     Rehearsal,
@@ -46,7 +45,6 @@ class Arm:
     trigger: Trigger = EveryNSteps(EVERY)  # noqa: RUF009
     random: bool = False
     source: str = "model"
-    reinject: bool = False
 
 
 ARMS = {
@@ -60,7 +58,6 @@ ARMS = {
     "random actions": Arm(random=True),
     "horizon 1": Arm(horizon=Horizon(((0, 1),))),
     "horizon 1 to 15": Arm(horizon=Horizon(((0, 1), (4000, 15)))),
-    "re-injected every 2 steps": Arm(horizon=Horizon(((0, 8),), reinject_every=2), reinject=True),
     "when uncertain": Arm(trigger=AnyOf((WhenUncertain(0.4), EveryNSteps(8 * EVERY)))),
 }
 
@@ -90,7 +87,7 @@ class _Run:
             RandomPlans() if arm.random else PolicyBranches(policy),
             trigger=arm.trigger,
             starts=arm.starts,
-            horizon=replace(arm.horizon, reinject_every=0),
+            horizon=arm.horizon,
             branches=BRANCHES,
         )
         self.manager = RehearsalManager(self._model(), how, seed=seed)
@@ -128,9 +125,6 @@ class _Run:
             return
         if self.arm.source == "model":
             self.manager.world = self._model()
-        if self.arm.reinject:
-            self.manager.reinject = NearestReal.among(self.experience.transitions.state, _features)
-            self.manager.rehearsal = replace(self.manager.rehearsal, horizon=self.arm.horizon)
         if self.arm.source == "replay":
             self.manager.last_round = self.manager.real_steps
             self._replay()
@@ -189,8 +183,3 @@ def success_rate(room: KeyRoom, act: Callable[[np.ndarray], np.ndarray], seed: i
         over |= result.terminated > 0
         state = np.where(over, state, result.state)
     return float(over.mean())
-
-
-def _features(state: np.ndarray) -> np.ndarray:
-    x, y, key, door = ROOM.facts(state)
-    return np.stack([x, y, 10.0 * key, 10.0 * door], 1)

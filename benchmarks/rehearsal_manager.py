@@ -1,8 +1,9 @@
 """The rehearsal manager part by part: what each one changes in a world whose truth is known.
 
 Every figure is measured in the true environment; models are learned from the real steps named. Parts:
-``train`` (real steps until a learner has solved two rooms), ``decide`` (planners), ``levels``, ``dreaming``,
-``two agents``, ``director``, and ``desk`` (deciding now on the support desk in a model learned from its logs).
+``train`` (real steps until a learner has solved two rooms), ``decide`` (planners), ``drift`` (re-injected states),
+``levels``, ``dreaming``, ``two agents``, ``director``, and ``desk`` (deciding now on the support desk in a model
+learned from its logs).
 """
 
 import os
@@ -12,12 +13,14 @@ from benchmarks._common import bench_main
 from benchmarks._manager_decide import agent_results, director_results, level_results, planner_results
 from benchmarks._manager_desk import desk_results
 from benchmarks._manager_dream import dream_results
+from benchmarks._manager_drift import drift_results
 from benchmarks._manager_train import train_results
 
 SEEDS = {"debug": 3, "full": 10}
 PARTS: dict[str, Callable[[range], dict[str, float]]] = {
     "train": train_results,
     "decide": planner_results,
+    "drift": drift_results,
     "levels": level_results,
     "dreaming": dream_results,
     "two agents": agent_results,
