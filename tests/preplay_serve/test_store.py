@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,11 +32,14 @@ SPEC = EvaluationSpec(policies=("env:a",), dataset="d", models="m")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def store(request, tmp_path) -> Store:
-    if request.param == "sqlite":
-        return open_store(f"sqlite:///{tmp_path}/store.db")
-    pytest.importorskip("psycopg", reason="needs psycopg")
-    return open_store(request.getfixturevalue("postgres"))
+def store(request, tmp_path) -> Iterator[Store]:
+    url = f"sqlite:///{tmp_path}/store.db"
+    if request.param == "postgresql":
+        pytest.importorskip("psycopg", reason="needs psycopg")
+        url = request.getfixturevalue("postgres")
+    store = open_store(url)
+    yield store
+    store.close()
 
 
 @pytest.fixture(scope="module")

@@ -132,12 +132,16 @@ async def _caller(
             raise Refusal(403, "With a cookie, changes need the header X-Preplay-Request.")
         return _known(await door.admit(cookie))
     if service.config.allow_anonymous and await door.no_tokens():
-        if not _LOOPBACK.fullmatch(
-            request.headers.get("host", "")
-        ):  # another name for this machine: a page of somebody else
+        if not _from_here(request):
             raise Refusal(421, "Without tokens this server answers to localhost only.")
         return _ANONYMOUS
     raise Refusal(401, "A token is needed.", fix="Send `Authorization: Bearer TOKEN`.")
+
+
+def _from_here(request: Request) -> bool:
+    """Whether the request names this machine, and no page of another site sent it."""
+    host, origin = request.headers.get("host", ""), request.headers.get("origin")
+    return _LOOPBACK.fullmatch(host) is not None and origin in (None, f"http://{host}")
 
 
 def _known(record: TokenRecord | None) -> TokenRecord:
