@@ -7,6 +7,7 @@ from typing import Any
 
 import fsspec
 import pyarrow.fs
+import ray
 from ray import tune
 from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune import Callback, Stopper
@@ -60,7 +61,8 @@ def make_tuner(
             scheduler=make_scheduler(config),
             num_samples=total_trials(config),
             time_budget_s=minutes * 60 if minutes else None,
-            reuse_actors=True,
+            # A trial that is given a kept worker on a node that has just died is not retried by Tune but failed.
+            reuse_actors=sum(node["Alive"] for node in ray.nodes()) == 1,
             trial_dirname_creator=_folder_name,
         ),
         run_config=tune.RunConfig(
