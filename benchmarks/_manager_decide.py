@@ -2,9 +2,10 @@
 
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 
 from preplay.rehearsal import (
     Adviser,
@@ -44,13 +45,11 @@ GOALS = (
         "reach the goal", lambda s: (ROOM.facts(s)[0] == ROOM.goal[0]) & (ROOM.facts(s)[1] == ROOM.goal[1])
     ),
 )
-SKILLS = dict(
-    zip(
-        ("walk to the goal", "pick up the key", "unlock the door"),
-        (GOALS[2], GOALS[0], GOALS[1]),
-        strict=True,
-    )
-)
+SKILLS: dict[str, SubGoal] = {
+    "walk to the goal": GOALS[2],
+    "pick up the key": GOALS[0],
+    "unlock the door": GOALS[1],
+}
 MISSION = "Leave the left room and reach the goal behind the locked door."
 
 
@@ -60,13 +59,21 @@ class Counted:
 
     world: World
     rows: int = 0
-    action_space: object = field(init=False)
-    observation_space: object = field(init=False)
-    noise_dim: int = field(init=False)
 
-    def __post_init__(self):
-        self.action_space, self.observation_space = self.world.action_space, self.world.observation_space
-        self.noise_dim = self.world.noise_dim
+    @property
+    def action_space(self) -> Discrete | Box:
+        """The world's."""
+        return self.world.action_space
+
+    @property
+    def observation_space(self) -> Box:
+        """The world's."""
+        return self.world.observation_space
+
+    @property
+    def noise_dim(self) -> int:
+        """The world's."""
+        return self.world.noise_dim
 
     def observe(self, state: np.ndarray) -> np.ndarray:
         """The world's."""
@@ -89,15 +96,15 @@ def learned_room(real_steps: int, seed: int) -> TabularWorld:
 
 
 def play(
-    act: Callable[[np.ndarray, int], np.ndarray], starts: np.ndarray, seed: int
+    act: Callable[[np.ndarray, np.ndarray, int], np.ndarray], starts: np.ndarray, seed: int
 ) -> tuple[float, float, int]:
-    """Executed discounted return and success from every start, and decisions made."""
+    """Executed return and success from every start, and decisions made. ``act`` gets rows, states and step."""
     state, running = starts.copy(), np.ones(len(starts), bool)
     returns, decisions, rng = np.zeros(len(starts)), 0, numpy_rng(seed, "real world")
     for step in range(LIMIT):
         rows = np.flatnonzero(running)
         noise = rng.standard_normal((len(starts), 1))
-        result = ROOM.world.step(state[rows], act(state[rows], step), noise[rows])
+        result = ROOM.world.step(state[rows], act(rows, state[rows], step), noise[rows])
         returns[rows] += GAMMA**step * result.reward
         state[rows], decisions = result.state, decisions + len(rows)
         running[rows] = result.terminated == 0
@@ -192,14 +199,16 @@ def _planned(
     proposer: Proposer, steps: int, caution: float, replan: bool, seed: int
 ) -> tuple[float, float, float]:
     world, aim = Counted(learned_room(LEARNED, seed)), Aim(GAMMA, caution, particles=4)
-    starts, plans = np.repeat(ROOM.starts, 2), {}
+    starts, plans = np.repeat(ROOM.starts, 2), list[np.ndarray]()
 
-    def act(state: np.ndarray, step: int) -> np.ndarray:
+    def act(rows: np.ndarray, state: np.ndarray, step: int) -> np.ndarray:
         if replan:
             return proposer.propose(Scene(world, state, steps, aim, seed, (step,))).best_action
         if step == 0:
-            plans["all"] = proposer.propose(Scene(world, state, steps, aim, seed)).best_plan
-        return plans["all"][np.arange(len(state)), min(step, steps - 1)]
+            plan = proposer.propose(Scene(world, state, steps, aim, seed)).best_plan
+            assert plan is not None
+            plans.append(plan)
+        return plans[0][rows, min(step, steps - 1)]
 
     returned, success, decisions = play(act, starts, seed)
     return returned, success, world.rows / decisions
@@ -215,7 +224,7 @@ def _levels(planner: Proposer, two: bool, seed: int, horizon: int = 6) -> tuple[
             state = np.concatenate([ROOM.starts, state])
         proposer = TwoLevel(model, planner)
 
-    def act(state: np.ndarray, step: int) -> np.ndarray:
+    def act(rows: np.ndarray, state: np.ndarray, step: int) -> np.ndarray:
         return proposer.propose(Scene(world, state, horizon, aim, seed, (step,))).best_action
 
     returned, success, decisions = play(act, np.repeat(ROOM.starts, 2), seed)

@@ -21,6 +21,7 @@ from preplay.policies import Policy
 from preplay.rehearsal import (
     ActionChoices,
     Aim,
+    AtKeyDecisions,
     DecideNow,
     EachActionThen,
     EveryNSteps,
@@ -61,6 +62,10 @@ class Desk:
     def base(self) -> ImaginedPolicy:
         """Draws as the logs' agents did."""
         return draw_by(self.prior)
+
+    def torn(self, observation: np.ndarray) -> np.ndarray:
+        """Key decisions: where no choice of the logs' agents has more than .3, bool [B]."""
+        return self.prior(observation).max(1) < 0.3
 
 
 def desk_results(preset: str) -> dict[str, float]:
@@ -125,7 +130,10 @@ def _actors(desk: Desk) -> dict[str, Policy]:
         ),
         "rehearsed, 4 likely, horizon 3": _rehearsed(desk, likely, steps=3),
         "rehearsed, 4 likely, caution .1": _rehearsed(desk, likely, caution=0.1),
-        "rehearsed, 4 likely, only when uncertain": _rehearsed(desk, likely, trigger=WhenUncertain(2.0)),
+        "rehearsed, 4 likely, only when uncertain": _rehearsed(desk, likely, trigger=WhenUncertain(1.0)),
+        "rehearsed, 4 likely, only at key decisions": _rehearsed(
+            desk, likely, trigger=AtKeyDecisions(desk.torn)
+        ),
         "rehearsed, best of 8 clone sessions": _rehearsed(desk, PolicyBranches(desk.base, 8)),
         "rehearsed, all 24 replies then the clone": _rehearsed(desk, EachActionThen(desk.base)),
     }

@@ -57,7 +57,7 @@ def _first_try(name: str, seed: int) -> tuple[float, float]:
     goal = goals[ROOM.facts(goals)[1] == ROOM.goal[1]][0]
     tie = numpy_rng(seed, "ties").random((ROOM.states, 5)) * 1e-9
     returned, success, _ = play(
-        lambda state, step: (table[goal] + tie)[state].argmax(1), np.repeat(ROOM.starts, 4), seed
+        lambda rows, state, step: (table[goal] + tie)[state].argmax(1), np.repeat(ROOM.starts, 4), seed
     )
     return returned, success
 

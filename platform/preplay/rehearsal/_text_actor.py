@@ -14,7 +14,7 @@ Choose = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(states [B, ...] of a world, uniform draws float64 [B]) to actions [B]."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class TextActor:
     """A policy over texts (``preplay.policies.Policy``) that chooses among a text world's choices.
 

@@ -48,10 +48,12 @@ class SubGoalModel:
         self, before: np.ndarray, goal: int, completed: np.ndarray, steps: np.ndarray, after: np.ndarray
     ) -> None:
         """Attempts at one sub-goal, real or imagined: upper states int64 [B], bool [B], steps [B], int64 [B]."""
-        np.add.at(self.tries, (before, goal), 1)
-        np.add.at(self.done, (before[completed], goal), 1)
-        np.add.at(self.steps, (before[completed], goal), steps[completed])
-        np.add.at(self.after, (before[completed], goal, after[completed]), 1)
+        upper = len(self.tries)
+        won, ended = before[completed], after[completed]
+        self.tries[:, goal] += np.bincount(before, minlength=upper)
+        self.done[:, goal] += np.bincount(won, minlength=upper)
+        self.steps[:, goal] += np.bincount(won, steps[completed], minlength=upper)
+        self.after[:, goal] += np.bincount(won * upper + ended, minlength=upper**2).reshape(upper, upper)
 
     def rehearse(
         self, world: World, state: np.ndarray, planner: Proposer, *, aim: Aim, seed: int, round_: int
