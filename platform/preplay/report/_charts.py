@@ -126,7 +126,7 @@ def return_chart(curve: ReturnCurve, logged: ReturnCurve | None, fmt: ValueForma
     return Chart(
         "Returns of sessions",
         _words.returns(curve, logged, fmt),
-        "return of at most" + " (dashed: logs)" * bool(logged and logged.x),
+        "return at most" + " (dashed: logs)" * bool(logged and logged.x),
         tuple(Tick(x.at(t), _decimal(t, x)) for t in x.ticks),
         (Tick(100, "0"), Tick(50, "½"), Tick(0, "1")),
         tuple(shapes),
