@@ -30,7 +30,7 @@ from preplay.critics import DecisionState
 from preplay_serve._config import ServerConfig
 from preplay_serve._critic import load_served_critic
 
-COUNTS = {"debug": {1: 10, 16: 32, 64: 64}, "full": {1: 100, 16: 320, 64: 640}}
+COUNTS = {"debug": {1: 30, 16: 64, 64: 128}, "full": {1: 100, 16: 320, 64: 640}}
 MEMORY = {"debug": 300, "full": 20_000}
 SETTINGS = {
     "limits": {"requests_per_second": 100_000, "concurrent_scores": 512},
