@@ -82,6 +82,16 @@ def test_policy_branches_by_hand():
     assert found.plan is None
 
 
+def test_particles_of_a_policy_candidate_share_its_first_action():
+    """From place 3 of 5 the value of a candidate is decided by its first action: 1 to the right, less to the left."""
+    uniform = draw_by(lambda seen: np.full((len(seen), 2), 0.5))
+    found = PolicyBranches(uniform, candidates=20).propose(scene(corridor(), [3], 2, particles=30))
+    right = found.first[0] == RIGHT
+    assert 4 <= right.sum() <= 16
+    assert (found.value[0, right] == 1).all()
+    assert (found.value[0, ~right] < 0.95).all()
+
+
 def test_random_shooting_finds_a_short_plan():
     found = RandomPlans(64).propose(scene(corridor(), [2], 3))
     assert found.best_plan[0, :2].tolist() == [RIGHT, RIGHT]

@@ -17,7 +17,7 @@ from preplay.rehearsal._behaviour import (
     uniform_actions,
 )
 from preplay.rehearsal._imagine import Behaviour
-from preplay.rehearsal._scene import Proposals, Scene, first_actions, try_out
+from preplay.rehearsal._scene import Proposals, Scene, try_out
 from preplay.rehearsal._world import action_count
 from preplay.seeding import numpy_rng
 
@@ -45,15 +45,21 @@ class RandomPlans:
 
 @dataclass(frozen=True)
 class PolicyBranches:
-    """What a policy would do, ``candidates`` times from each start."""
+    """What a policy would do, ``candidates`` times from each start; its particles share the first action."""
 
     policy: ImaginedPolicy
     candidates: int = 1
 
     def propose(self, scene: Scene) -> Proposals:
         """The policy's own branches, valued."""
-        branches, value = try_out(scene, self.behaviour(scene), self.candidates)
-        return Proposals(value, first_actions(branches, scene, self.candidates), branches)
+        starts, count = len(scene.state), self.candidates
+        seen = np.repeat(scene.world.observe(scene.state), count, 0)
+        uniform = numpy_rng(scene.seed, *scene.keys, "first actions").random(starts * count)
+        chosen = self.policy(seen, uniform)
+        first = chosen.reshape(starts, count, *chosen.shape[1:])
+        behaviour = FirstThen(scene.repeated(first), PolicyActions(self.policy))
+        branches, value = try_out(scene, behaviour, count)
+        return Proposals(value, first, branches)
 
     def behaviour(self, scene: Scene) -> Behaviour:
         """The policy."""
