@@ -21,7 +21,7 @@ LAYERS = [
     {"rollout"},
     {"estimators", "control", "rehearsal"},
     {"report"},
-    {"pipeline", "backtest"},
+    {"pipeline", "backtest", "client"},
     {"sweep"},
     {"cli"},
 ]
