@@ -3,8 +3,10 @@
 import importlib.resources
 
 import pytest
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 pytestmark = pytest.mark.browser
 PAGES = (
@@ -97,6 +99,13 @@ def test_hostile_texts_neither_run_nor_overflow(browser, site, ids, path):
     assert browser.find_elements(By.TAG_NAME, "img") == []
 
 
+def comes(browser, count):
+    """Wait for the page of the decision log that says so; keys only start a navigation."""
+    passing = (StaleElementReferenceException, NoSuchElementException)
+    wait = WebDriverWait(browser, 20, ignored_exceptions=passing)
+    wait.until(lambda b: b.find_element(By.CSS_SELECTOR, "main > p").text == count)
+
+
 def focused(browser):
     return browser.switch_to.active_element
 
@@ -112,6 +121,7 @@ def test_skip_link_and_navigation_by_keyboard(browser, site):
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB, Keys.TAB, Keys.TAB, Keys.TAB)
     assert focused(browser).text == "Decisions"
     focused(browser).send_keys(Keys.ENTER)
+    comes(browser, "60 decisions, page 1 of 3")
     assert browser.current_url == f"{site}/decisions"
     assert browser.find_element(By.CSS_SELECTOR, "[aria-current=page]").text == "Decisions"
 
@@ -124,15 +134,15 @@ def test_decision_log_by_keyboard(browser, site, scripts):
     assert focused(browser).get_attribute("name") == "model"
     focused(browser).send_keys("q")  # to "quick"
     browser.find_element(By.CSS_SELECTOR, ".filters button").send_keys(Keys.ENTER)
+    comes(browser, "6 decisions")  # 4, 40, 42, 44, 46 and 48
     assert "text=customer+4&model=quick&" in browser.current_url
-    # 4, 40, 42, 44, 46 and 48
-    assert browser.find_element(By.CSS_SELECTOR, "main > p").text == "6 decisions"
     candidates = browser.find_element(By.CSS_SELECTOR, ".list summary")
     candidates.send_keys(Keys.ENTER)
     assert browser.find_element(By.CSS_SELECTOR, ".candidates .picked").is_displayed()
     browser.find_element(By.LINK_TEXT, "Clear").send_keys(Keys.ENTER)
+    comes(browser, "60 decisions, page 1 of 3")
     browser.find_element(By.LINK_TEXT, "Older").send_keys(Keys.ENTER)
-    assert browser.find_element(By.CSS_SELECTOR, "main > p").text == "60 decisions, page 2 of 3"
+    comes(browser, "60 decisions, page 2 of 3")
 
 
 def test_viewer_of_imagined_sessions(browser, site, ids):
