@@ -60,6 +60,7 @@ def test_a_short_file_is_enough(tmp_path):
         ({"trainable": "world_model"}, r"field 'metrics'"),
         ({"data": {"generate": "support_desk"}}, r"field 'data': .*takes no data"),
         ({"loggers": ["wandb"]}, r"field 'loggers.0': Input should be 'tensorboard' or 'mlflow'"),
+        ({"scheduler": {"kind": "pbt"}}, r"PBT needs searcher random"),
         ({"searcher": {"kind": "grid"}}, r"a grid needs choices, but 'rate' is a range"),
         ({"space": {"shift": {"choice": [1], "when": {"kid": [1]}}}}, r"names 'kid', which is not searched"),
     ],
@@ -83,6 +84,7 @@ def test_pbt_needs_training_that_goes_on(tmp_path):
         "space": {"learning_rate": {"uniform": [0.001, 0.01]}},
         "metrics": [{"name": "q_error", "mode": "min"}],
         "scheduler": {"kind": "pbt"},
+        "searcher": {"kind": "random"},
     }
     with pytest.raises(PreplayError, match=r"field 'scheduler.kind': PBT changes a training that goes on"):
         read(tmp_path, **changes)

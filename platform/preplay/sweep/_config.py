@@ -169,6 +169,10 @@ class SweepConfig(_Strict):
         ordered(self.space)
         if self.searcher.kind == "grid" and (n := [k for k, p in self.space.items() if p.choice is None]):
             raise ValueError(f"a grid needs choices, but {n[0]!r} is a range")
+        if self.scheduler.kind == "pbt" and (
+            self.searcher.kind != "random" or any(p.when for p in self.space.values())
+        ):
+            raise ValueError("PBT needs searcher random, and fields without conditions")
         if len(self.metrics) > 1 and (self.searcher.kind == "grid" or self.scheduler.kind != "none"):
             raise ValueError("several metrics need searcher tpe or random, and scheduler none")
         return self

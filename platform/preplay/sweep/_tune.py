@@ -13,6 +13,7 @@ from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune import Callback, Stopper
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, HyperBandScheduler, PopulationBasedTraining, TrialScheduler
+from ray.tune.search import BasicVariantGenerator
 
 from preplay.sweep._asha import OrderedHalving, number_of
 from preplay.sweep._config import SweepConfig
@@ -52,14 +53,19 @@ def make_tuner(
     """The tuner of a new run; its own files go to ``out/name``."""
     prepare_tune(config)
     path, filesystem = _tune_storage(out)
-    minutes = config.stop.minutes
+    minutes, population = config.stop.minutes, config.scheduler.kind == "pbt"
+    searcher = (
+        BasicVariantGenerator(random_state=config.seed)
+        if population
+        else StudySearch(config.searcher, config.space, config.metrics, config.seed)
+    )
     return tune.Tuner(
         tune.with_resources(trainable, {"cpu": config.resources.cpu, "gpu": config.resources.gpu}),
-        param_space={},
+        param_space=_population(config) if population else {},
         tune_config=tune.TuneConfig(
-            search_alg=StudySearch(config.searcher, config.space, config.metrics, config.seed),
+            search_alg=searcher,
             scheduler=make_scheduler(config),
-            num_samples=total_trials(config),
+            num_samples=1 if population else total_trials(config),
             time_budget_s=minutes * 60 if minutes else None,
             # A trial that is given a kept worker on a node that has just died is not retried by Tune but failed.
             reuse_actors=sum(node["Alive"] for node in ray.nodes()) == 1,
@@ -77,6 +83,13 @@ def make_tuner(
             checkpoint_config=tune.CheckpointConfig(num_to_keep=4 if config.scheduler.kind == "pbt" else 1),
         ),
     )
+
+
+def _population(config: SweepConfig) -> dict[str, Any]:
+    """PBT takes no searcher: it changes what it drew at random."""
+    numbers = list(range(config.searcher.trials))
+    drawn = {name: _mutation(parameter) for name, parameter in config.space.items()}
+    return {"number": tune.grid_search(numbers), "parameters": drawn}
 
 
 def _tune_storage(out: str) -> tuple[str, pyarrow.fs.FileSystem | None]:
@@ -105,7 +118,7 @@ def make_scheduler(config: SweepConfig) -> TrialScheduler:
 
 def _mutation(parameter: Parameter) -> Any:
     if parameter.choice is not None:
-        return list(parameter.choice)
+        return tune.choice(list(parameter.choice))
     if parameter.randint is not None:
         return tune.randint(parameter.randint[0], parameter.randint[1] + 1)
     if parameter.loguniform is not None:
