@@ -24,6 +24,7 @@ def ray2():
     import ray
 
     ray.init(
+        address="local",  # never another Ray that happens to run on this machine
         num_cpus=2,
         include_dashboard=False,
         logging_level="ERROR",

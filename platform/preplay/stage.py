@@ -30,11 +30,15 @@ class Worker(Protocol):
 
 
 def connect(address: str | None = None, *, num_cpus: int | None = None) -> None:
-    """Join the Ray cluster at ``address``, or start a local one; nothing when Ray already runs here."""
+    """Join the Ray cluster at ``address`` or in RAY_ADDRESS, or start a local one; nothing when Ray runs here.
+
+    A cluster that merely runs on this machine is not joined unless asked for (``auto``).
+    """
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # says "ERROR" about restarts that do work
-    local = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    local = {"num_cpus": num_cpus, "include_dashboard": False} if address == "local" else {}
     with _silent_stderr():
         ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **local)
 

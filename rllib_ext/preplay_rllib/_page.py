@@ -2,45 +2,16 @@
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
-from preplay.report import Axis, axis_for, page_environment, style_sheet
+from preplay.report import Axis, Chart, Shape, Tick, axis_for, page_environment, style_sheet
 from preplay_rllib._curve import Point
 from preplay_rllib._minigrid import OPTIMAL_RETURN
 from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
 
 PAGE, STRIP, GIF = "report.html", "strip.png", "episode.gif"
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A mark on an axis: position in percent and its text."""
-
-    at: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Shape:
-    """An SVG path in a box of 100 by 100, y downwards, and the report's name for its look."""
-
-    kind: str
-    path: str
-
-
-@dataclass(frozen=True)
-class CurveChart:
-    """One curve over real steps, as the report's chart macro draws it; the sentence is its text alternative."""
-
-    title: str
-    sentence: str
-    x: tuple[Tick, ...]
-    y: tuple[Tick, ...]
-    shapes: tuple[Shape, ...]
-    across: str = "real environment steps"
 
 
 def write_page(config: RehearsalRunConfig, run: RehearsalRun) -> Path:
@@ -62,7 +33,7 @@ def write_page(config: RehearsalRunConfig, run: RehearsalRun) -> Path:
     return file
 
 
-def charts(points: Sequence[Point], task: str) -> list[CurveChart]:
+def charts(points: Sequence[Point], task: str) -> list[Chart]:
     """Return, gate, exact match, gap and model loss over real steps; the dashed line is the bar to reach."""
     goal = 0.9 * OPTIMAL_RETURN[task] if task in OPTIMAL_RETURN else None
     return [
@@ -81,7 +52,7 @@ def _chart(
     value: Callable[[Point], float | None],
     what: str,
     line: float | None = None,
-) -> CurveChart:
+) -> Chart:
     known = [(p.real_steps, v) for p in points if (v := value(p)) is not None]
     x, y = (
         Axis(0, max((p.real_steps for p in points), default=1), (), 0),
@@ -92,7 +63,7 @@ def _chart(
     if line is not None:
         shapes.append(Shape("reference", f"M0 {_up(y, line)}H100"))
     last = f"{what}; {known[-1][1]:.3g} at the end." if known else f"{what}; not known in this run."
-    return CurveChart(title, last, _steps(x), _values(y), tuple(shapes))
+    return Chart(title, last, "real environment steps", _steps(x), _values(y), tuple(shapes))
 
 
 def _up(axis: Axis, value: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from preplay.artifacts import open_artifact
 from preplay.control import Controller, ControllerConfig
-from preplay.critics import ActionEncoder, Critic, load_critic, saved_encoder
+from preplay.critics import ActionEncoder, Critic, RewardClassifier, load_scorer, saved_encoder
 from preplay.embedding import CachedEncoder, EncoderFingerprint
 from preplay_serve._config import ControllerSettings, ServerConfig
 
@@ -17,10 +17,10 @@ _INFINITE = float("inf")
 
 @dataclass(frozen=True)
 class ServedCritic:
-    """A loaded critic."""
+    """A loaded critic, or the plain classifier."""
 
     version: str
-    scorer: Critic
+    scorer: Critic | RewardClassifier
     encoder: ActionEncoder
 
     def controller(self, settings: ControllerSettings) -> Controller:
@@ -62,7 +62,7 @@ def load_served_critic(
     Raises:
         PreplayError: When the critic is damaged or the configured encoder is not the one it was trained with.
     """
-    critic = load_critic(path)
+    critic = load_scorer(path)
     sentence = _encoder(critic.fingerprint, config, encoders) if critic.fingerprint else None
     version = open_artifact(path, "critic").manifest.content_hash
     return ServedCritic(version, critic, saved_encoder(path, sentence))

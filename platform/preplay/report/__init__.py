@@ -1,5 +1,6 @@
 """What an evaluation found, for people: ``result.json``, one self-contained page, a table and a sentence."""
 
+from preplay.report._charts import Chart, Shape, Tick
 from preplay.report._curves import (
     CalibrationBin,
     ClippedValue,
@@ -40,6 +41,7 @@ __all__ = [
     "Axis",
     "BehaviorPolicy",
     "CalibrationBin",
+    "Chart",
     "ClippedValue",
     "Difference",
     "DriftCurve",
@@ -50,7 +52,9 @@ __all__ = [
     "Ranking",
     "ReturnCurve",
     "SessionPair",
+    "Shape",
     "Support",
+    "Tick",
     "Truth",
     "Turn",
     "Weights",
