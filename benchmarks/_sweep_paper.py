@@ -27,12 +27,14 @@ def halve(curves: list[list[float]], reduction: int = 3) -> list[int]:
     seen: list[list[float]] = [[] for _ in curves[0]]
     stages = []
     for curve in curves:
+        reached = 0
         for stage, value in enumerate(curve):
+            reached = stage + 1
             better = sum(other <= value for other in seen[stage])
             seen[stage].append(value)
             if better >= -(-len(seen[stage]) // reduction):
                 break
-        stages.append(stage + 1)
+        stages.append(reached)
     return stages
 
 

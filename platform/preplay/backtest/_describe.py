@@ -22,13 +22,11 @@ def action_notes(
         solved_at: A session is solved when one of its turns has at least this reward; leaks are only looked for
             where some sessions are solved and some are not.
     """
+    session = np.cumsum(turns["turn"].to_numpy() == 0) - 1
+    if (count := int(session[-1]) + 1) > SAMPLE:
+        chosen = numpy_rng(seed, "described sessions").choice(count, SAMPLE, replace=False)
+        turns = turns.filter(pa.array(np.isin(session, chosen)))
     first = np.flatnonzero(turns["turn"].to_numpy() == 0)
-    if len(first) > SAMPLE:
-        chosen = np.sort(numpy_rng(seed, "described sessions").choice(len(first), SAMPLE, replace=False))
-        ends = np.append(first[1:], turns.num_rows)
-        rows = np.concatenate([np.arange(first[i], ends[i]) for i in chosen])
-        turns = turns.take(pa.array(rows))
-        first = np.flatnonzero(turns["turn"].to_numpy() == 0)
     made = structure(turns, environment_key=environment_key)
     success = (turns["reward"].to_numpy() >= solved_at - 1e-9).astype(np.float64)
     solved = np.maximum.reduceat(success, first)
