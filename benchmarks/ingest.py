@@ -1,14 +1,11 @@
-"""Throughput and memory of ``ingest`` on generated logs.
+"""Throughput and memory of ``ingest`` on generated logs: 20 MB (debug) or 10 GB (full, under 4 GB of memory).
 
-    python benchmarks/ingest.py --preset debug   # 20 MB, a smoke test
-    python benchmarks/ingest.py --preset full    # 10 GB, under 4 GB of resident memory
-
-Compares one process and Ray's processes with two plain single-process parses of the same file: ``json.loads`` per
-line alone, and json.loads → Arrow → Parquet. CPU seconds are those of the process (tree), so that the ratio per
-core does not depend on what else the machine does; wall times do. The generated logs are removed at the end.
+Compares one process and Ray's processes with two plain single-process parses of the same kind of file: ``json.loads``
+per line alone, and json.loads → Arrow → Parquet. CPU seconds are those of the process (tree), so that the ratio per
+core does not depend on what else the machine does; wall times do. The generated logs are removed at the end; they go
+where TMPDIR says.
 """
 
-import argparse
 import json
 import random
 import shutil
@@ -23,9 +20,17 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks._common import bench_main
 from preplay.logs import ingest
 
-PRESETS = {"debug": 20_000_000, "medium": 400_000_000, "full": 10_000_000_000}
+SIZES = {"debug": 20_000_000, "full": 10_000_000_000}
+SAMPLE = 100_000_000
+"""Bytes that the plain parses read."""
+GOALS = {
+    "one process: per core / plain parse": ">= 0.7",
+    "Ray: wall / plain parse": ">= 1.6 on 2 idle cores",
+    "Ray: GB resident": "< 4",
+}
 BATCH = 20_000
 
 
@@ -39,48 +44,35 @@ class Usage:
 
 
 def main() -> None:
-    """Generate, measure, print, remove."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--preset", choices=PRESETS, default="debug")
-    parser.add_argument("--folder", type=Path, default=None, help="where the generated logs go")
-    parser.add_argument("--ray", action="store_true", help="also with Ray's processes (always for full)")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        run(Path(folder), PRESETS[arguments.preset], with_ray=arguments.ray or arguments.preset == "full")
+    """Entry point."""
+    bench_main(run, title="Ingest", goals=GOALS)
 
 
-def run(folder: Path, size: int, *, with_ray: bool) -> None:
-    """All measurements on one generated log."""
-    log = folder / "log.jsonl"
-    rows = generate(log, size)
-    print(f"generated {log.stat().st_size / 1e6:,.0f} MB, {rows:,} turns")
-    sample = folder / "sample.jsonl"
-    generate(sample, min(size, PRESETS["debug"] * 5))
+def run(preset: str) -> dict[str, float]:
+    """Generate, measure, remove."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _measure_all(Path(folder), SIZES[preset])
+
+
+def _measure_all(folder: Path, size: int) -> dict[str, float]:
+    log, sample = folder / "log.jsonl", folder / "sample.jsonl"
+    metrics: dict[str, float] = {"turns": generate(log, size)}
+    generate(sample, min(size, SAMPLE))
     plain = {
-        "json.loads only": measure(lambda: plain_json(sample)),
-        "json → Arrow → Parquet": measure(lambda: plain_parquet(sample)),
+        "json.loads": measure(lambda: plain_json(sample)),
+        "plain parse": measure(lambda: plain_parquet(sample)),
     }
     share = log.stat().st_size / sample.stat().st_size
-    runs = {} if size == PRESETS["full"] else {"ingest, one process": False}
-    runs |= {"ingest, Ray": True} if with_ray else {}
-    for name, parallel in runs.items():
+    ways = {"Ray": True} if size == SIZES["full"] else {"one process": False}  # Ray takes over above 64 MB
+    for name, parallel in ways.items():
         use = measure(lambda p=parallel: ingest([str(log)], str(folder / "data"), parallel=p))
-        report(name, use, log.stat().st_size)
-        for base, ours in plain.items():
-            print(f"    per core against {base}: {ours.cpu * share / use.cpu:.2f}x")
         shutil.rmtree(folder / "data")
-    for name, use in plain.items():
-        report(f"{name} (sample)", use, sample.stat().st_size)
-
-
-def report(name: str, use: Usage, size: int) -> None:
-    """One line per measurement."""
-    rates = f"{size / 1e6 / use.wall:,.0f} MB/s of wall, {size / 1e6 / use.cpu:,.0f} MB/s of CPU"
-    print(
-        f"{name}: {use.wall:.1f} s wall, {use.cpu:.1f} s CPU, {rates}, {use.memory:.2f} GB resident at most"
-    )
+        metrics[f"{name}: MB/s of wall"] = log.stat().st_size / 1e6 / use.wall
+        metrics[f"{name}: GB resident"] = use.memory
+        for base, ours in plain.items():
+            metrics[f"{name}: per core / {base}"] = ours.cpu * share / use.cpu
+        metrics[f"{name}: wall / plain parse"] = plain["plain parse"].wall * share / use.wall
+    return metrics
 
 
 def measure(work: Callable[[], object]) -> Usage:
