@@ -2,7 +2,7 @@
 
 from preplay.actions._grounding import FEATURES, Grounding, ground
 from preplay.actions._harness import Harness, find_harness
-from preplay.actions._knowledge import KnowledgeBase, build_knowledge, load_knowledge, save_knowledge
+from preplay.actions._knowledge import Fact, KnowledgeBase, build_knowledge, load_knowledge, save_knowledge
 from preplay.actions._outcomes import GENERAL_RULES, OutcomeClass, OutcomeClassifier
 from preplay.actions._registry import (
     ENTRY_POINT_GROUP,
@@ -25,6 +25,7 @@ __all__ = [
     "ActionAdapter",
     "AdapterShares",
     "Call",
+    "Fact",
     "Grounding",
     "Harness",
     "KnowledgeBase",

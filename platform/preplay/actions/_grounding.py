@@ -99,8 +99,8 @@ def _sources(
     place = turns.environment[row] * len(base.vocabulary) + term
     inside = turns.environment[row] >= 0
     policy = gone[turns.policy[row]]
-    in_base = inside & base.shown.known(place, policy)
-    refused = refused_here | (inside & base.refused.known(place, policy) & ~in_base)
+    in_base = inside & base.kinds["shown"].known(place, policy)
+    refused = refused_here | (inside & base.kinds["refused"].known(place, policy) & ~in_base)
     count = np.bincount(row, minlength=len(turns)).astype(np.float64)
     kinds = (task, seen, in_base, ~(seen | in_base), refused_here & ~seen, refused)
     return [count, *(np.bincount(row, k, len(turns)) / np.maximum(count, 1) for k in kinds)]

@@ -1,10 +1,12 @@
 """The environment knowledge base: what sessions of the same environment have shown to exist, or not to exist.
 
-E environments, V terms, P policies, K pairs of environment and term.
+E environments, V terms, P sources (policies, or the sessions of a task), K pairs of environment and term.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +22,17 @@ _FILE = "facts.parquet"
 
 @dataclass(frozen=True)
 class Facts:
-    """Which policies' sessions showed a term in an environment: ``key`` int64 [K] sorted, ``seen`` bool [K, P]."""
+    """Which sources vouch for a term in an environment: ``key`` int64 [K] sorted, ``seen`` bool [K, P]."""
 
     key: np.ndarray
     seen: np.ndarray
 
     def known(self, key: np.ndarray, without: np.ndarray) -> np.ndarray:
-        """bool [Q]: whether a policy that is not left out showed the term.
+        """bool [Q]: whether a source that is not left out vouches for the term.
 
         Args:
             key: int64 [Q] environment × V + term.
-            without: bool [Q, P] policies to leave out per query.
+            without: bool [Q, P] sources to leave out per query.
         """
         if not len(self.key):
             return np.zeros(len(key), bool)
@@ -38,116 +40,117 @@ class Facts:
         hit = self.key[place] == key
         return hit & (self.seen[place] & ~without).any(1)
 
+    def within(self, start: int, size: int, kept: np.ndarray) -> list[int]:
+        """Terms with a key in ``[start, start + size)`` that one of the sources ``kept`` bool [P] vouches for."""
+        part = slice(*np.searchsorted(self.key, (start, start + size)))
+        return (self.key[part][(self.seen[part] & kept).any(1)] - start).tolist()
+
+
+class Fact(NamedTuple):
+    """One thing that a source (a policy, or the sessions of a task) brought up in an environment."""
+
+    environment: str
+    kind: str
+    term: str
+    source: str
+
 
 @dataclass(frozen=True)
 class KnowledgeBase:
-    """Facts pooled per environment over sessions, each with the policies whose sessions showed it.
+    """Facts of several kinds pooled per environment, each with the sources that vouch for it.
 
-    ``shown``: terms in observations that were no errors, and names used in actions that worked.
-    ``refused``: names that an observation called unknown. Whoever asks names the policies to leave out, so that
-    a policy's own sessions never vouch for its actions.
+    Whoever asks names the sources to leave out, so that a policy's own sessions never vouch for its actions.
     """
 
-    shown: Facts
-    refused: Facts
+    kinds: dict[str, Facts]
     vocabulary: list[str]
     environments: list[str]
-    policies: list[str]
+    sources: list[str]
     left_out: tuple[str, ...] = field(default=())
 
+    @classmethod
+    def of(cls, facts: Iterable[Fact]) -> "KnowledgeBase":
+        """Pool facts given one by one."""
+        rows = list(facts)
+        number: list[dict[str, int]] = [
+            {name: i for i, name in enumerate(dict.fromkeys(column))} for column in zip(*rows, strict=True)
+        ] or [{}, {}, {}, {}]
+        environments, kinds, terms, sources = number
+        codes = np.array(
+            [[n[v] for n, v in zip(number, row, strict=True)] for row in rows], np.int64
+        ).reshape(-1, 4)
+        made = {}
+        for kind, k in kinds.items():
+            environment, _, term, source = codes[codes[:, 1] == k].T
+            made[kind] = _pool(environment * len(terms) + term, source, len(sources))
+        return cls(made, list(terms), list(environments), list(sources))
+
     def facts(self, environment: str, *, without: tuple[str, ...] = ()) -> dict[str, list[str]]:
-        """The terms known of an environment, for reading: ``shown`` and ``refused``."""
+        """The terms known of an environment, sorted, by kind."""
         if environment not in self.environments:
             raise PreplayError(
                 f"nothing is known of the environment {environment!r}.",
                 fix=f"Known: {', '.join(self.environments[:20]) or 'none (the logs name no environment)'}.",
             )
-        at = self.environments.index(environment) * len(self.vocabulary)
-        gone = np.isin(self.policies, without)[None]
+        start, kept = (
+            self.environments.index(environment) * len(self.vocabulary),
+            ~np.isin(self.sources, without),
+        )
         return {
-            name: sorted(
-                self.vocabulary[k - at] for k in facts.key[_within(facts, at, len(self.vocabulary), gone)]
-            )
-            for name, facts in (("shown", self.shown), ("refused", self.refused))
+            kind: sorted(self.vocabulary[k] for k in facts.within(start, len(self.vocabulary), kept))
+            for kind, facts in self.kinds.items()
         }
 
 
-def _within(facts: Facts, start: int, size: int, gone: np.ndarray) -> np.ndarray:
-    return (facts.key >= start) & (facts.key < start + size) & (facts.seen & ~gone).any(1)
-
-
 def build_knowledge(turns: StructuredTurns, *, without: tuple[str, ...] = ()) -> KnowledgeBase:
-    """Pool what the sessions of all policies but ``without`` showed."""
+    """Pool what the sessions of all policies but ``without`` showed.
+
+    ``shown``: terms in observations that were no errors, and names used in actions that worked.
+    ``refused``: names that an observation called unknown.
+    """
     use = ~np.isin(np.array(turns.policies)[turns.policy], without) & (turns.environment >= 0)
-    worked = ~turns.error
-    shown = _merge([(turns.facts, use), (turns.names, use & worked), (turns.values, use & worked)])
-    refused = _merge([(turns.rejected, use)])
-    return KnowledgeBase(
-        _pool(shown, turns),
-        _pool(refused, turns),
-        turns.vocabulary,
-        turns.environments,
-        turns.policies,
-        without,
-    )
+    worked = use & ~turns.error
+    parts = {
+        "shown": [(turns.facts, use), (turns.names, worked), (turns.values, worked)],
+        "refused": [(turns.rejected, use)],
+    }
+    kinds = {kind: _of_turns(turns, pairs) for kind, pairs in parts.items()}
+    return KnowledgeBase(kinds, turns.vocabulary, turns.environments, turns.policies, without)
 
 
-def _merge(parts: list[tuple[Pairs, np.ndarray]]) -> Pairs:
+def _of_turns(turns: StructuredTurns, parts: list[tuple[Pairs, np.ndarray]]) -> Facts:
     kept = [(pairs.row[use[pairs.row]], pairs.term[use[pairs.row]]) for pairs, use in parts]
-    return Pairs(np.concatenate([r for r, _ in kept]), np.concatenate([t for _, t in kept]))
+    row, term = (np.concatenate(found) for found in zip(*kept, strict=True))
+    key = turns.environment[row] * len(turns.vocabulary) + term
+    return _pool(key, turns.policy[row], len(turns.policies))
 
 
-def _pool(pairs: Pairs, turns: StructuredTurns) -> Facts:
-    size = len(turns.vocabulary)
-    key = turns.environment[pairs.row] * size + pairs.term
+def _pool(key: np.ndarray, source: np.ndarray, sources: int) -> Facts:
     keys, place = np.unique(key, return_inverse=True)
-    seen = np.zeros((len(keys), len(turns.policies)), bool)
-    seen[place, turns.policy[pairs.row]] = True
+    seen = np.zeros((len(keys), sources), bool)
+    seen[place, source] = True
     return Facts(keys, seen)
 
 
 def save_knowledge(base: KnowledgeBase, path: str | Path) -> None:
-    """Write a knowledge base as an artifact: one row per environment, kind and term with its policies."""
+    """Write a knowledge base as an artifact: one row per environment, kind, term and source."""
     size = len(base.vocabulary)
-    rows = []
-    for kind, facts in (("shown", base.shown), ("refused", base.refused)):
-        for key, seen in zip(facts.key.tolist(), facts.seen, strict=True):
-            by = [base.policies[i] for i in np.flatnonzero(seen)]
-            rows.append((base.environments[key // size], kind, base.vocabulary[key % size], by))
-    columns = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
-    types = (pa.string(), pa.string(), pa.string(), pa.list_(pa.string()))
-    arrays = [pa.array(list(c), t) for c, t in zip(columns, types, strict=True)]
-    config = {"environments": base.environments, "policies": base.policies, "left_out": list(base.left_out)}
-    with write_artifact(path, KIND, config=config) as staging:
-        table = pa.Table.from_arrays(arrays, names=["environment", "kind", "term", "policies"])
+    columns: list[list[str]] = [[], [], [], []]
+    for kind, facts in base.kinds.items():
+        for place, source in np.argwhere(facts.seen).tolist():
+            environment, term = divmod(int(facts.key[place]), size)
+            row = Fact(base.environments[environment], kind, base.vocabulary[term], base.sources[source])
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+    with write_artifact(path, KIND, config={"left_out": list(base.left_out)}) as staging:
+        table = pa.table(dict(zip(Fact._fields, (pa.array(c, pa.string()) for c in columns), strict=True)))
         pq.write_table(table, staging.path / _FILE)
         staging.metrics["facts"] = table.num_rows
 
 
 def load_knowledge(path: str | Path) -> KnowledgeBase:
-    """Read a knowledge base; its vocabulary is rebuilt from the terms in it."""
+    """Read a knowledge base."""
     artifact = open_artifact(path, KIND)
-    table = pq.read_table(artifact.file(_FILE)).to_pylist()
-    config = artifact.manifest.config
-    environments, policies = config["environments"], config["policies"]
-    vocabulary = list(dict.fromkeys(row["term"] for row in table))
-    number = {term: i for i, term in enumerate(vocabulary)}
-    place = {name: i for i, name in enumerate(environments)}
-    parts = {
-        kind: sorted(
-            (place[r["environment"]] * len(vocabulary) + number[r["term"]], r["policies"])
-            for r in table
-            if r["kind"] == kind
-        )
-        for kind in ("shown", "refused")
-    }
-    made = [
-        Facts(
-            np.array([k for k, _ in part], np.int64),
-            np.array([np.isin(policies, by) for _, by in part], bool),
-        )
-        if part
-        else Facts(np.zeros(0, np.int64), np.zeros((0, len(policies)), bool))
-        for part in parts.values()
-    ]
-    return KnowledgeBase(made[0], made[1], vocabulary, environments, policies, tuple(config["left_out"]))
+    columns = pq.read_table(artifact.file(_FILE)).to_pydict()
+    facts = map(Fact, *(columns[name] for name in Fact._fields))
+    return replace(KnowledgeBase.of(facts), left_out=tuple(artifact.manifest.config["left_out"]))

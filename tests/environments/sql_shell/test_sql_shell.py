@@ -8,13 +8,14 @@ import pytest
 
 from preplay.environments.sql_shell import (
     GROUNDING,
-    KnowledgeBase,
     LoggedModels,
     SeenStep,
     SqlShell,
     grounding,
+    known_without,
     query_names,
     same_rows,
+    schema_knowledge,
 )
 from preplay.environments.sql_shell._dialect import to_sqlite
 from preplay.errors import PreplayError
@@ -147,28 +148,26 @@ def test_names_of_a_query():
 
 def test_knowledge_leaves_out_the_questions_own_sessions():
     """Question 0 listed the tables, question 1 described one and met an error: each knows only the other's part."""
-    knowledge = KnowledgeBase(
-        [
-            SeenStep(0, "SHOW TABLES", "[('animal',), ('keeper',)]"),
-            SeenStep(1, "DESC animal", "[('Name', 'text'), ('Weight', 'double')]"),
-            SeenStep(1, "SELECT x FROM lions", "Error executing query: Table 'zoo.lions' doesn't exist"),
-            SeenStep(
-                1, "SELECT Age FROM animal", "Error executing query: Unknown column 'Age' in 'field list'"
-            ),
-        ]
-    )
-    assert knowledge.without(0).columns == {"animal": {"name", "weight"}}
-    assert knowledge.without(0).rejected == {"lions", "age"}
-    assert "keeper" not in knowledge.without(0).tables
-    assert knowledge.without(1).tables == {"animal", "keeper"}
-    assert knowledge.without(1).rejected == frozenset()
-    assert knowledge.without(99).tables == {"animal", "keeper"}
+    steps = [
+        SeenStep(0, "SHOW TABLES", "[('animal',), ('keeper',)]"),
+        SeenStep(1, "DESC animal", "[('Name', 'text'), ('Weight', 'double')]"),
+        SeenStep(1, "SELECT x FROM lions", "Error executing query: Table 'zoo.lions' doesn't exist"),
+        SeenStep(1, "SELECT Age FROM animal", "Error executing query: Unknown column 'Age' in 'field list'"),
+    ]
+    base = schema_knowledge({"zoo": steps})
+    assert base.facts("zoo")["column"] == ["animal.name", "animal.weight"]
+    assert known_without(base, "zoo", 0).columns == {"animal": {"name", "weight"}}
+    assert known_without(base, "zoo", 0).rejected == {"lions", "age"}
+    assert "keeper" not in known_without(base, "zoo", 0).tables
+    assert known_without(base, "zoo", 1).tables == {"animal", "keeper"}
+    assert known_without(base, "zoo", 1).rejected == frozenset()
+    assert known_without(base, "zoo", 99).tables == {"animal", "keeper"}
+    assert known_without(base, "never seen", 0).tables == frozenset()
 
 
 def test_grounding_by_hand():
-    known = KnowledgeBase(
-        [SeenStep(1, "SHOW TABLES", "[('animal',)]"), SeenStep(1, "DESC animal", "[('Name', 'text')]")]
-    ).without(0)
+    steps = [SeenStep(1, "SHOW TABLES", "[('animal',)]"), SeenStep(1, "DESC animal", "[('Name', 'text')]")]
+    known = known_without(schema_knowledge({"zoo": steps}), "zoo", 0)
     good = dict(
         zip(GROUNDING, grounding("SELECT Name FROM animal", "Weight of the animals", known), strict=True)
     )

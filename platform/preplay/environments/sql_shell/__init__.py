@@ -1,14 +1,13 @@
 """InterCode's SQL questions executed on sqlite3, with pools of what the seven logged models did."""
 
 from preplay.environments.sql_shell._grounding import GROUNDING, grounding
-from preplay.environments.sql_shell._knowledge import KnowledgeBase, Known, SeenStep
+from preplay.environments.sql_shell._knowledge import Known, SeenStep, known_without, schema_knowledge
 from preplay.environments.sql_shell._names import QueryNames, query_names
 from preplay.environments.sql_shell._pools import LoggedModels, QuestionPool, SqlPools
 from preplay.environments.sql_shell._shell import QueryResult, Question, SqlShell, same_rows
 
 __all__ = [
     "GROUNDING",
-    "KnowledgeBase",
     "Known",
     "LoggedModels",
     "QueryNames",
@@ -19,6 +18,8 @@ __all__ = [
     "SqlPools",
     "SqlShell",
     "grounding",
+    "known_without",
     "query_names",
     "same_rows",
+    "schema_knowledge",
 ]

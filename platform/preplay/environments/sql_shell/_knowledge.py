@@ -2,10 +2,11 @@
 
 import ast
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
+from preplay.actions import Fact, KnowledgeBase
 from preplay.environments.sql_shell._names import query_names
 
 _NO_TABLE = re.compile(r"Table '(?:\w+\.)?(\w+)' doesn't exist")
@@ -14,6 +15,7 @@ _DESCRIBED = re.compile(
     r"\s*(?:describe|desc|show\s+(?:full\s+)?columns\s+(?:from|in))\s+`?(?:\w+`?\.`?)?(\w+)`?", re.I
 )
 _LISTED = re.compile(r"\s*show\s+(?:full\s+)?tables", re.I)
+_TABLE, _COLUMN, _WORKING, _REJECTED = "table", "column", "working", "rejected"
 
 
 @dataclass(frozen=True)
@@ -23,16 +25,6 @@ class SeenStep:
     question: int
     action: str
     observation: str
-
-
-@dataclass
-class Evidence:
-    """Names that one question's sessions brought up."""
-
-    tables: set[str] = field(default_factory=set)
-    columns: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    working: set[str] = field(default_factory=set)
-    rejected: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -48,56 +40,47 @@ class Known:
     rejected: frozenset[str]
 
 
-class KnowledgeBase:
-    """Knowledge of one database, from the sessions of all its questions."""
-
-    def __init__(self, steps: Iterable[SeenStep]):
-        self._of: dict[int, Evidence] = defaultdict(Evidence)
-        for step in steps:
-            _learn(self._of[step.question], step)
-        self._counts = Counter(item for evidence in self._of.values() for item in _items(evidence))
-
-    def without(self, question: int) -> Known:
-        """What the other questions' sessions have shown."""
-        own = set(_items(self._of[question])) if question in self._of else set()
-        items = {item for item, count in self._counts.items() if count > (item in own)}
-        columns: dict[str, set[str]] = defaultdict(set)
-        for kind, name, table in items:
-            if kind == "column":
-                columns[table].add(name)
-        named = {
-            kind: frozenset(n for k, n, _ in items if k == kind) for kind in ("table", "working", "rejected")
-        }
-        return Known(
-            tables=named["table"] | frozenset(columns),
-            columns={table: frozenset(names) for table, names in columns.items()},
-            working=named["working"],
-            rejected=named["rejected"] - named["working"],
-        )
+def schema_knowledge(steps: Mapping[str, Iterable[SeenStep]]) -> KnowledgeBase:
+    """What the sessions in each database have shown; each question is a source of its own."""
+    return KnowledgeBase.of(
+        Fact(database, kind, term, str(step.question))
+        for database, seen in steps.items()
+        for step in seen
+        for kind, term in _shown(step)
+    )
 
 
-def _items(evidence: Evidence) -> list[tuple[str, str, str]]:
-    found = [("table", name, "") for name in evidence.tables]
-    found += [("column", name, table) for table, names in evidence.columns.items() for name in names]
-    found += [("working", name, "") for name in evidence.working]
-    return found + [("rejected", name, "") for name in evidence.rejected]
+def known_without(base: KnowledgeBase, database: str, question: int) -> Known:
+    """What the sessions of the other questions have shown of a database."""
+    facts = base.facts(database, without=(str(question),)) if database in base.environments else {}
+    columns: dict[str, set[str]] = defaultdict(set)
+    for name in facts.get(_COLUMN, []):
+        table, _, column = name.partition(".")
+        columns[table].add(column)
+    working = frozenset(facts.get(_WORKING, []))
+    return Known(
+        tables=frozenset(facts.get(_TABLE, [])) | frozenset(columns),
+        columns={table: frozenset(names) for table, names in columns.items()},
+        working=working,
+        rejected=frozenset(facts.get(_REJECTED, [])) - working,
+    )
 
 
-def _learn(evidence: Evidence, step: SeenStep) -> None:
+def _shown(step: SeenStep) -> Iterator[tuple[str, str]]:
+    """Kind and term of each fact; a column is written ``table.column``."""
     if step.observation.startswith("Error"):
         for pattern in (_NO_TABLE, _NO_COLUMN):
-            evidence.rejected |= {name.lower() for name in pattern.findall(step.observation)}
-        return
-    if _LISTED.match(step.action):
-        evidence.tables |= {str(row[0]).lower() for row in _rows(step.observation)}
-    elif found := _DESCRIBED.match(step.action):
-        names = {str(row[0]).lower() for row in _rows(step.observation)}
-        if names:
-            evidence.columns[found[1].lower()] |= names
+            yield from ((_REJECTED, name.lower()) for name in pattern.findall(step.observation))
+    elif _LISTED.match(step.action):
+        yield from ((_TABLE, str(row[0]).lower()) for row in _rows(step.observation))
+    elif described := _DESCRIBED.match(step.action):
+        table = described[1].lower()
+        yield from ((_COLUMN, f"{table}.{row[0]}".lower()) for row in _rows(step.observation))
     else:
         used = query_names(step.action)
-        evidence.working |= used.tables | used.columns
-        evidence.tables |= used.tables if step.observation else frozenset()
+        yield from ((_WORKING, name) for name in used.tables | used.columns)
+        if step.observation:
+            yield from ((_TABLE, name) for name in used.tables)
 
 
 def _rows(observation: str) -> list[tuple]:

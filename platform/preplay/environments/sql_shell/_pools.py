@@ -9,8 +9,9 @@ from typing import Literal
 
 import pyarrow as pa
 
+from preplay.actions import KnowledgeBase
 from preplay.environments.sql_shell._grounding import GROUNDING, grounding
-from preplay.environments.sql_shell._knowledge import KnowledgeBase, SeenStep
+from preplay.environments.sql_shell._knowledge import SeenStep, known_without, schema_knowledge
 from preplay.environments.sql_shell._shell import QueryResult, Question, SqlShell
 from preplay.logs import read_logs
 
@@ -82,7 +83,7 @@ class LoggedModels:
             if (m, question.number) in self._sessions
         }
         chosen = {m: query for m, steps in own.items() if (query := _pick(steps, moment))}
-        known = self._knowledge.get(question.database, KnowledgeBase([])).without(question.number)
+        known = known_without(self._knowledge, question.database, question.number)
         results = (
             [self._shell.execute(question.database, q) for q in chosen.values()] if moment == "final" else []
         )
@@ -109,11 +110,11 @@ def _sessions(turns: pa.Table) -> dict[tuple[str, int], list[SeenStep]]:
     return sessions
 
 
-def _knowledge(shell: SqlShell, sessions: dict[tuple[str, int], list[SeenStep]]) -> dict[str, KnowledgeBase]:
+def _knowledge(shell: SqlShell, sessions: dict[tuple[str, int], list[SeenStep]]) -> KnowledgeBase:
     steps: dict[str, list[SeenStep]] = defaultdict(list)
     for (_, number), own in sessions.items():
         steps[shell.questions[number].database] += own
-    return {database: KnowledgeBase(seen) for database, seen in steps.items()}
+    return schema_knowledge(steps)
 
 
 def _pick(steps: Sequence[SeenStep], moment: Moment) -> str:
