@@ -2,13 +2,14 @@
 
 from importlib.metadata import version
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
 from preplay_serve.api import _evaluations, _info, _score, _session
 from preplay_serve.api._auth import Doorkeeper, require_page
-from preplay_serve.api._errors import Refusal, add_error_handlers
+from preplay_serve.api._errors import add_error_handlers
 from preplay_serve.api._guard import Guard
+from preplay_serve.api._query import known_query
 from preplay_serve.api._service import Service
 from preplay_serve.pages import pages_router, public_router
 
@@ -32,18 +33,8 @@ def create_routes(service: Service) -> FastAPI:
     app.state.doorkeeper = Doorkeeper(service.store, service.config.limits.requests_per_second)
     add_error_handlers(app)
     for module in (_score, _evaluations, _info):
-        app.include_router(module.router, dependencies=[Depends(_known_query)])
+        app.include_router(module.router, dependencies=[Depends(known_query)])
     app.include_router(_session.router)
     app.include_router(public_router())
     app.include_router(pages_router(), dependencies=[Depends(require_page())])
     return app
-
-
-async def _known_query(request: Request) -> None:
-    """Refuse query parameters that the route does not have: a mistyped filter would go unnoticed."""
-    route = request.scope["route"]
-    documented = request.app.openapi()["paths"][route.path][request.method.lower()].get("parameters", [])
-    known = {parameter["name"] for parameter in documented if parameter["in"] == "query"}
-    if stray := sorted(set(request.query_params) - known):
-        name = stray[0][:64].encode("utf-8", "replace").decode()
-        raise Refusal(422, f"There is no query parameter {name!r} here.", field="query")

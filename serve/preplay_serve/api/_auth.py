@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from preplay_serve.api._errors import Refusal
-from preplay_serve.api._service import Service, service_of
+from preplay_serve.api._service import Service
 from preplay_serve.store import SCOPES, Scope, Store, TokenRecord
 from preplay_serve.store._records import moment
 
@@ -78,39 +78,34 @@ class Doorkeeper:
         return 0.0 if allowed else (1 - level) / self._rate
 
 
-def require(scope: Scope) -> Callable:
-    """Dependency: the caller's token, which must have this scope."""
+async def authorize(request: Request, scope: Scope) -> TokenRecord:
+    """The caller's token, which must have this scope and something left of its rate."""
+    service: Service = request.app.state.service
+    record = await _caller(request, service)
+    request.scope["preplay_token"] = record.name
+    if not record.allows(scope):
+        raise Refusal(403, f"The token lacks the scope {scope!r}.", fix="Ask for a token with this scope.")
+    if wait := request.app.state.doorkeeper.wait_s(record.id):
+        service.metrics.rejected.labels("rate").inc()
+        raise Refusal(429, "Too many requests by this token.", retry_after_s=int(wait) + 1)
+    return record
 
-    async def check(
-        request: Request,
-        credentials: Credentials,
-        service: Annotated[Service, Depends(service_of)],
-    ) -> TokenRecord:
-        record = await _caller(request, credentials, service)
-        request.scope["preplay_token"] = record.name
-        if not record.allows(scope):
-            raise Refusal(
-                403, f"The token lacks the scope {scope!r}.", fix="Ask for a token with this scope."
-            )
-        if wait := request.app.state.doorkeeper.wait_s(record.id):
-            service.metrics.rejected.labels("rate").inc()
-            raise Refusal(429, "Too many requests by this token.", retry_after_s=int(wait) + 1)
-        return record
+
+def require(scope: Scope) -> Callable:
+    """Dependency: :func:`authorize`. ``_documented`` only tells the OpenAPI file about bearer tokens."""
+
+    async def check(request: Request, _documented: Credentials) -> TokenRecord:
+        return await authorize(request, scope)
 
     return check
 
 
 def require_page() -> Callable:
     """Dependency of pages: like ``require("read")``, but a browser is sent to the login page."""
-    inner = require("read")
 
-    async def check(
-        request: Request,
-        credentials: Credentials,
-        service: Annotated[Service, Depends(service_of)],
-    ) -> TokenRecord:
+    async def check(request: Request) -> TokenRecord:
         try:
-            return await inner(request, credentials, service)
+            return await authorize(request, "read")
         except Refusal as refusal:
             if refusal.status_code != 401:
                 raise
@@ -119,14 +114,14 @@ def require_page() -> Callable:
     return check
 
 
-async def _caller(
-    request: Request, credentials: HTTPAuthorizationCredentials | None, service: Service
-) -> TokenRecord:
+async def _caller(request: Request, service: Service) -> TokenRecord:
     door: Doorkeeper = request.app.state.doorkeeper
-    if credentials is not None:
-        return _known(await door.admit(credentials.credentials))
-    if "authorization" in request.headers:
-        raise Refusal(401, "The Authorization header must be `Bearer TOKEN`.")
+    given = request.headers.get("authorization")
+    if given is not None:
+        kind, _, token = given.partition(" ")
+        if kind.lower() != "bearer" or not token:
+            raise Refusal(401, "The Authorization header must be `Bearer TOKEN`.")
+        return _known(await door.admit(token.strip()))
     if cookie := request.cookies.get(COOKIE):
         if request.method not in ("GET", "HEAD") and "x-preplay-request" not in request.headers:
             raise Refusal(403, "With a cookie, changes need the header X-Preplay-Request.")

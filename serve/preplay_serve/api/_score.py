@@ -2,17 +2,21 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from preplay.critics import DecisionState
 from preplay.errors import PreplayError
 from preplay_serve._scoring import Scored, ScoreItem
-from preplay_serve.api._auth import require
+from preplay_serve.api._auth import authorize, require
 from preplay_serve.api._errors import Refusal, responses
+from preplay_serve.api._query import known_query
 from preplay_serve.api._service import Service, service_of
 from preplay_serve.store import OutcomeRecord, TokenRecord
 from preplay_serve.store._decisions import Kind
@@ -84,11 +88,6 @@ _EXAMPLE = {
 }
 
 
-@router.post(
-    "/score",
-    responses=responses(404, 504),
-    openapi_extra={"requestBody": {"content": {"application/json": {"example": _EXAMPLE}}}},
-)
 async def score(
     body: ScoreRequest,
     token: Annotated[TokenRecord, Depends(require("score"))],
@@ -103,6 +102,43 @@ async def score(
     if service.config.log_texts:
         log.info("decision", extra={"fields": {"asked": body.model_dump(), "answered": answer.model_dump()}})
     return answer
+
+
+class _Direct(APIRoute):
+    """Documented like any route, but FastAPI's resolving of dependencies takes longer than a remembered decision."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request."""
+        return _answer_directly
+
+
+async def _answer_directly(request: Request) -> Response:
+    await known_query(request)
+    token = await authorize(request, "score")
+    body = _read(await request.body(), request.headers.get("content-type", ""))
+    answer = await score(body, token, request.app.state.service)
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+def _read(body: bytes, content_type: str) -> ScoreRequest:
+    """The body, checked; its errors look like those of other routes."""
+    is_json = content_type.partition(";")[0].strip().lower() == "application/json"
+    try:
+        return ScoreRequest.model_validate_json(body) if is_json else ScoreRequest.model_validate(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        raise RequestValidationError([{**e, "loc": ("body", *e["loc"])} for e in found]) from None
+
+
+router.add_api_route(
+    "/score",
+    score,
+    methods=["POST"],
+    response_model=ScoreAnswer,
+    responses=responses(404, 504),
+    openapi_extra={"requestBody": {"content": {"application/json": {"example": _EXAMPLE}}}},
+    route_class_override=_Direct,
+)
 
 
 @router.post("/decisions/{decision_id}/outcome", status_code=204, responses=responses(404))
