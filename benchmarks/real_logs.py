@@ -91,7 +91,7 @@ def _ten_turns(turns: pa.Table) -> pa.Table:
 def _embedding_only(short: str, turns: pa.Table, config: BacktestConfig) -> None:
     """Sentence embeddings of the actions instead of structure; not among the candidates of the choice."""
     turns = _ten_turns(turns)
-    problem = make_problem(turns, folds=config.folds, seed=config.seed)
+    problem = make_problem(turns, config)
     features = Features(problem, _embed(turns))
     for name in ("embedding/logistic", "embedding/boosting"):
         found = {}

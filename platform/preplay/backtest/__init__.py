@@ -3,12 +3,13 @@
 from preplay.backtest._baselines import BASELINES
 from preplay.backtest._categorical import CategoricalModel, additive, clone_table, fit_categorical
 from preplay.backtest._cells import Cells, make_cells
+from preplay.backtest._config import BacktestConfig
 from preplay.backtest._describe import action_notes
-from preplay.backtest._estimate import estimate_policy
+from preplay.backtest._estimate import AskedActions, estimate_actions, estimate_policy
 from preplay.backtest._features import Features, Representation
 from preplay.backtest._intervals import calibrated, combine_labelled
 from preplay.backtest._leaks import Leaks, find_leaks
-from preplay.backtest._predict import BacktestConfig, Prediction, View, candidates, predict
+from preplay.backtest._predict import ACTIONS_ONLY, candidates, predict
 from preplay.backtest._problem import Problem, make_problem
 from preplay.backtest._rates import Learner, make_learner
 from preplay.backtest._report import BacktestReport, Bounds, Collect, EstimatorScore, PolicyBacktest
@@ -16,10 +17,13 @@ from preplay.backtest._run import NESTED, backtest
 from preplay.backtest._scores import score
 from preplay.backtest._support import Skill, Support, calibrate_limits, measure_support
 from preplay.backtest._value import ended_value, survival_value
+from preplay.backtest._view import Prediction, View
 
 __all__ = [
+    "ACTIONS_ONLY",
     "BASELINES",
     "NESTED",
+    "AskedActions",
     "BacktestConfig",
     "BacktestReport",
     "Bounds",
@@ -46,6 +50,7 @@ __all__ = [
     "clone_table",
     "combine_labelled",
     "ended_value",
+    "estimate_actions",
     "estimate_policy",
     "find_leaks",
     "fit_categorical",

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from preplay.backtest._cells import Cells
-from preplay.backtest._predict import Prediction
 from preplay.backtest._problem import Problem
+from preplay.backtest._view import Prediction
 
 BASELINES = ("mean of logs", "nearest policy", "task difficulty")
 
@@ -32,7 +32,7 @@ def _distance(problem: Problem, cells: Cells, one: int, other: int) -> float:
     size = len(cells.stages) * len(cells.classes)
     shares = []
     for policy in (one, other):
-        counts = np.bincount(cells.cell[problem.turns.policy == policy], minlength=size)
+        counts = np.bincount(cells.cell[problem.shown_by([policy])], minlength=size)
         shares.append(counts / max(counts.sum(), 1))
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
@@ -43,7 +43,7 @@ def _difficulty(problem: Problem, others: Sequence[int], target: int) -> Predict
     known = np.isin(problem.session_policy, others)
     size = int(question.max()) + 1
     count = np.bincount(question[known], minlength=size)
-    total = np.bincount(question[known], problem.solved[known], size)
+    total = np.bincount(question[known], problem.returns[known], size)
     mean = total.sum() / max(count.sum(), 1)
     rate = np.where(count > 0, total / np.maximum(count, 1), mean)[question]
     mine = problem.session_policy == target

@@ -27,17 +27,18 @@ class CategoricalModel:
     following: np.ndarray
     count: np.ndarray
 
-    def value(self, start: np.ndarray, policy: np.ndarray, horizon: int) -> float:
-        """Chance to solve a session within ``horizon`` turns.
+    def value(self, start: np.ndarray, policy: np.ndarray, horizon: int, gamma: float = 1.0) -> float:
+        """Chance to solve a session within ``horizon`` turns, discounted per turn.
 
         Args:
             start: float64 [G, C] share of sessions that begin in a stage with a class; sums to 1.
             policy: float64 [G, C] chance of each class in a stage; rows sum to 1.
             horizon: Turns.
+            gamma: Discount per turn.
         """
         alive, solved = start, 0.0
-        for _ in range(horizon):
-            solved += float((alive * self.success).sum())
+        for turn in range(horizon):
+            solved += gamma**turn * float((alive * self.success).sum())
             going = alive * np.clip(1 - self.success - self.leave, 0, 1)
             alive = np.einsum("gc,gch->h", going, self.following)[:, None] * policy
         return solved

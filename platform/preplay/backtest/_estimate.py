@@ -1,18 +1,29 @@
-"""The value of a policy whose sessions are logged but not labelled: what the backtest tested, used."""
+"""The value of a policy that is not labelled: what the backtest tested, used."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from preplay.backtest._config import BacktestConfig
 from preplay.backtest._features import Features
 from preplay.backtest._intervals import combine_labelled, interval_of
 from preplay.backtest._judge import judge, nested_predictions
-from preplay.backtest._predict import BacktestConfig, View, candidates, predict
-from preplay.backtest._problem import make_problem
+from preplay.backtest._predict import candidates, predict
+from preplay.backtest._problem import Problem, make_problem
 from preplay.backtest._report import PolicyBacktest
 from preplay.backtest._support import measure_support
+from preplay.backtest._view import View
 from preplay.errors import PreplayError
+
+
+@dataclass(frozen=True)
+class AskedActions:
+    """What a policy would do in N logged states: ``row`` int64 [N] of the turns it was asked in, its N actions."""
+
+    row: np.ndarray
+    action: list[str]
 
 
 def estimate_policy(
@@ -23,32 +34,77 @@ def estimate_policy(
     environment_key: str | None = None,
     groups: Mapping[str, str] | None = None,
     solved_at: float = 1.0,
+    embedding: np.ndarray | None = None,
     labelled: tuple[int, int] = (0, 0),
 ) -> PolicyBacktest:
     """Predict a policy from its own sessions without their rewards, and the other policies' with theirs.
 
-    A few sessions or only first turns of the policy are enough; its rewards are overwritten before anything
-    is computed.
+    A few sessions of the policy are enough; its rewards are overwritten before anything is computed.
 
     Args:
         turns: Rows of ``TURN_SCHEMA`` sorted by session and turn; the policy's among them.
         policy: Whose value is asked for.
         config: Settings; ``horizon`` declares its turn budget.
-        environment_key, groups, solved_at: As for :func:`backtest`.
+        environment_key, groups, solved_at, embedding: As for :func:`backtest`.
         labelled: ``(solved, sessions)`` of the policy that were labelled after all; combined by shrinkage.
     """
     config = config or BacktestConfig()
     mine = _rows_of(turns, policy)
     problem = make_problem(
         _without_outcomes(turns, mine),
-        folds=config.folds,
+        config,
         environment_key=environment_key,
         groups=groups,
         solved_at=solved_at,
-        horizon=config.horizon,
-        seed=config.seed,
     )
-    features, target = Features(problem), problem.turns.policies.index(policy)
+    found = _judged(problem, policy, config, embedding)
+    if reason := _wrong_budget(turns["turn"].to_numpy(), mine, config.horizon):
+        found = found.model_copy(update={"verdict": "not identified", "reason": reason})
+    return _with_labels(found, labelled, config.level)
+
+
+def estimate_actions(
+    turns: pa.Table,
+    policy: str,
+    asked: AskedActions,
+    config: BacktestConfig | None = None,
+    *,
+    environment_key: str | None = None,
+    solved_at: float = 1.0,
+) -> PolicyBacktest:
+    """Predict a policy that never ran from what it would do in logged states.
+
+    Args:
+        turns: Rows of ``TURN_SCHEMA`` sorted by session and turn.
+        policy: Its name; not one of the logged policies.
+        asked: What it would do; first turns must be among the states.
+        config: Settings; ``known`` is taken to be ``actions``.
+        environment_key, solved_at: As for :func:`backtest`.
+    """
+    config = (config or BacktestConfig()).model_copy(update={"known": "actions"})
+    if policy in turns["policy"].to_pylist():
+        raise PreplayError(
+            f"{policy!r} is a logged policy.", fix="Give the policy that was asked another name."
+        )
+    if not (turns["turn"].to_numpy()[asked.row] == 0).any():
+        raise PreplayError(
+            "the policy was not asked for any first action.", fix="Ask it at turn 0 of sessions."
+        )
+    leading, copied = _leading_up(turns, policy, asked)
+    problem = make_problem(
+        pa.concat_tables([turns, leading]),
+        config,
+        environment_key=environment_key,
+        solved_at=solved_at,
+        copied=np.append(np.zeros(turns.num_rows, bool), copied),
+    )
+    return _judged(problem, policy, config, None)
+
+
+def _judged(
+    problem: Problem, policy: str, config: BacktestConfig, embedding: np.ndarray | None
+) -> PolicyBacktest:
+    features, target = Features(problem, embedding), problem.turns.policies.index(policy)
     names = candidates(features, config)
     policies = range(len(problem.turns.policies))
     view = View(features, problem.allies(target))
@@ -57,10 +113,7 @@ def estimate_policy(
     outer = {name: predict(name, view, [target], config, folds=config.folds)[target] for name in names}
     inner = nested_predictions(problem, features, names, config, target)[target]
     support = {j: measure_support(View(features, problem.allies(j)), j) for j in policies}
-    found = judge(problem, target, outer, inner, support, config.level, labelled=False)
-    if reason := _wrong_budget(turns["turn"].to_numpy(), mine, config.horizon):
-        found = found.model_copy(update={"verdict": "not identified", "reason": reason})
-    return _with_labels(found, labelled, config.level)
+    return judge(problem, target, outer, inner, support, config.level, labelled=False)
 
 
 def _rows_of(turns: pa.Table, policy: str) -> np.ndarray:
@@ -72,6 +125,26 @@ def _rows_of(turns: pa.Table, policy: str) -> np.ndarray:
             f"the logs hold no policy {policy!r}.", fix=f"Logged: {', '.join(sorted(set(names)))}."
         )
     return mine
+
+
+def _leading_up(turns: pa.Table, policy: str, asked: AskedActions) -> tuple[pa.Table, np.ndarray]:
+    """For every asked action the turns before it and itself, as a session of the policy; bool: all but itself."""
+    length = turns["turn"].to_numpy()[asked.row].astype(np.int64) + 1
+    last = np.cumsum(length) - 1
+    rows = np.repeat(asked.row - last, length) + np.arange(length.sum())
+    table, copied = turns.take(pa.array(rows)), np.ones(len(rows), bool)
+    copied[last] = False
+    actions, following = table["action"].to_numpy(zero_copy_only=False).copy(), table["next_observation"]
+    actions[last] = asked.action
+    changed = {
+        "policy": pa.array([policy] * len(rows)),
+        "action": pa.array(actions, pa.string()),
+        "next_observation": pa.array(np.where(copied, following.to_numpy(zero_copy_only=False), "")),
+    }
+    for name, values in changed.items():
+        field = table.schema.field(name)
+        table = table.set_column(table.schema.get_field_index(name), field, values.cast(field.type))
+    return _without_outcomes(table, np.ones(len(rows), bool)), copied
 
 
 def _wrong_budget(turn: np.ndarray, mine: np.ndarray, horizon: int | None) -> str | None:
@@ -89,7 +162,8 @@ def _without_outcomes(turns: pa.Table, mine: np.ndarray) -> pa.Table:
     reward = np.where(mine, 0.0, turns["reward"].to_numpy())
     ended = turns["terminated"].to_numpy(zero_copy_only=False) & ~mine
     for name, values in (("reward", reward), ("terminated", ended)):
-        turns = turns.set_column(turns.schema.get_field_index(name), name, pa.array(values))
+        field = turns.schema.field(name)
+        turns = turns.set_column(turns.schema.get_field_index(name), field, pa.array(values))
     return turns
 
 

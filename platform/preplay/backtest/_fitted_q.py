@@ -1,19 +1,21 @@
 """Fitted Q evaluation on structured features, the target's next actions cloned from its sessions by retrieval."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from preplay.backtest._predict import BacktestConfig, Prediction, View, splits
+from preplay.backtest._config import BacktestConfig
+from preplay.backtest._view import Prediction, View, splits
 from preplay.seeding import numpy_rng
 
 _RIDGE = 1e-2
-_ROWS = 20_000
 
 
 def fitted_q(view: View, target: int, config: BacktestConfig, *, folds: int) -> Prediction:
     """Q of a policy by linear fitted Q evaluation; its value is the mean Q of its first actions.
 
-    Q(s, a) = chance to solve now + (1 - chance that it ends) × Q(s', a'), a' drawn from what the target did in
-    the same stage in other environments.
+    Q(s, a) = chance to solve now + gamma × (1 - chance that it ends) × Q(s', a'), a' drawn from what the target
+    did in the same stage in other environments.
     """
     problem = view.features.problem
     x, width = view.of("grounding"), view.features.blocks.state.shape[1]
@@ -22,12 +24,13 @@ def fitted_q(view: View, target: int, config: BacktestConfig, *, folds: int) -> 
     values, weights = np.full(problem.folds, np.nan), np.zeros(problem.folds)
     for train, test in splits(view, [target], folds):
         rng = numpy_rng(config.seed, "fitted q", target, len(train))
-        train = train if len(train) <= _ROWS else np.sort(rng.choice(train, _ROWS, replace=False))
-        own = np.flatnonzero((problem.turns.policy == target) & ~np.isin(np.arange(len(x)), test))
+        if len(train) > config.rows:
+            train = np.sort(rng.choice(train, config.rows, replace=False))
+        own = np.setdiff1d(np.flatnonzero(problem.shown_by([target])), test)
         after = train[follows[train]]
         chosen = _retrieve(view.cells.stage[after + 1], view.cells.stage, own if len(own) else test, rng)
         following = np.column_stack([x[after + 1, :width], x[chosen, width:]])
-        q = _iterate(x[train], problem.success[train], following, follows[train], horizon)
+        q = _iterate(x[train], problem.success[train], following, follows[train], horizon, problem.gamma)
         for f in np.unique(problem.fold[test]):
             begin = test[(problem.turns.turn[test] == 0) & (problem.fold[test] == f)]
             values[f], weights[f] = float(q(x[begin]).mean()), len(begin)
@@ -47,7 +50,9 @@ def _retrieve(
     return order[np.where(high > low, inside, anywhere)]
 
 
-def _iterate(x: np.ndarray, reward: np.ndarray, following: np.ndarray, follows: np.ndarray, horizon: int):
+def _iterate(
+    x: np.ndarray, reward: np.ndarray, following: np.ndarray, follows: np.ndarray, horizon: int, gamma: float
+) -> Callable[[np.ndarray], np.ndarray]:
     mean, spread = x.mean(0), x.std(0)
     spread = np.where(spread > 1e-9, spread, 1.0)
 
@@ -60,6 +65,6 @@ def _iterate(x: np.ndarray, reward: np.ndarray, following: np.ndarray, follows: 
     beta = np.zeros(here.shape[1])
     for _ in range(horizon):
         goal = reward.copy()
-        goal[follows] += np.clip(there @ beta, 0, 1)
+        goal[follows] += gamma * np.clip(there @ beta, 0, 1)
         beta = solve @ goal
     return lambda rows: np.clip(place(rows) @ beta, 0, 1)

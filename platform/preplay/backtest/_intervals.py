@@ -20,7 +20,8 @@ def calibrated(value: float, predicted: np.ndarray, logged: np.ndarray, *, level
     Args:
         value: The prediction, in [0, 1].
         predicted, logged: float64 [P] or [P, folds]: predictions of pseudo-targets and their logged values.
-            Parts of one policy are not independent: the degrees of freedom are the number of policies.
+            Parts of one policy are not independent: the degrees of freedom lie between the number of policies
+            and that of parts, by how much parts of one policy differ (Satterthwaite 1946).
         level: Share of values that should lie inside.
     """
     wrong = (predicted - logged) / scale(predicted)
@@ -28,8 +29,19 @@ def calibrated(value: float, predicted: np.ndarray, logged: np.ndarray, *, level
     if len(wrong) < 2:
         return Bounds(low=0.0, high=1.0, error=float("inf"))
     error = float(np.sqrt(np.nanmean(wrong**2)) * scale(value))
-    half = error * float(student.ppf((1 + level) / 2, len(wrong)))
+    half = error * float(student.ppf((1 + level) / 2, _freedom(wrong)))
     return Bounds(low=max(0.0, value - half), high=min(1.0, value + half), error=error)
+
+
+def _freedom(wrong: np.ndarray) -> float:
+    """Degrees of freedom of the mean square of errors, float64 [P] or [P, folds]."""
+    if wrong.ndim == 1 or wrong.shape[1] < 2:
+        return float(len(wrong))
+    policies, parts = wrong.shape
+    between = float(np.mean(np.nanmean(wrong, 1) ** 2))
+    within = float(np.mean(np.nanvar(wrong, 1)))
+    spread = between**2 / policies + within**2 / (policies * (parts - 1))
+    return (between + within) ** 2 / spread if spread > 0 else float(policies)
 
 
 def interval_of(value: float, error: float, level: float) -> Bounds:

@@ -4,12 +4,14 @@ from itertools import combinations
 
 import numpy as np
 
+from preplay.backtest._config import BacktestConfig
 from preplay.backtest._features import Features
 from preplay.backtest._intervals import calibrated
-from preplay.backtest._predict import BacktestConfig, Prediction, View, predict
+from preplay.backtest._predict import predict
 from preplay.backtest._problem import Problem
 from preplay.backtest._report import Bounds, PolicyBacktest
 from preplay.backtest._support import Support, calibrate_limits
+from preplay.backtest._view import Prediction, View
 
 Table = dict[str, dict[int, Prediction]]
 """Predictions by candidate and policy."""
@@ -62,7 +64,8 @@ def judge(
     names, pseudo = list(outer), list(next(iter(inner.values())))
     chosen = min(names, key=lambda n: _mean_error(problem, inner[n])) if pseudo else names[0]
     others = [i for i in support if problem.group[i] != problem.group[j]]
-    limits = calibrate_limits([support[i] for i in others])
+    held = [support[i] for i in pseudo if _held(problem, i, inner[chosen], level)]
+    limits = calibrate_limits([support[i] for i in others], held)
     refusal = support[j].refusal(limits)
     if not refusal and len(pseudo) < FEW_POLICIES:
         refusal = f"Only {len(pseudo)} other policies can be left out to see how wrong this is."
@@ -85,6 +88,14 @@ def judge(
 
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _held(problem: Problem, i: int, made: dict[int, Prediction], level: float) -> bool:
+    """Whether a left-out policy's value lies in the interval that the other left-out ones calibrate."""
+    earlier = {k: p for k, p in made.items() if k != i}
+    return len(earlier) >= FEW_POLICIES and _bounds(problem, made[i], earlier, level)[0].contains(
+        problem.value(i)
+    )
 
 
 def _mean_error(problem: Problem, found: dict[int, Prediction]) -> float:

@@ -1,76 +1,27 @@
 """Predicted values of left-out policies, per candidate: pooled and per fold of the environments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
-from preplay.actions import ground
 from preplay.backtest._categorical import CategoricalModel, additive, clone_table, fit_categorical
-from preplay.backtest._cells import Cells, make_cells
-from preplay.backtest._features import Features, Representation
+from preplay.backtest._config import BacktestConfig
+from preplay.backtest._features import Features
+from preplay.backtest._fitted_q import fitted_q
 from preplay.backtest._problem import Problem
-from preplay.backtest._rates import Learner, event_rate
+from preplay.backtest._rates import event_rate
 from preplay.backtest._value import ended_value, survival_value
+from preplay.backtest._view import Prediction, View, splits
 
 _LEAVES = 0.005
-
-
-class BacktestConfig(BaseModel):
-    """How a backtest is run.
-
-    Args:
-        folds: Parts of the environments; what is predicted in one is learned in the others.
-        nested_folds: The same inside the nested loop that chooses and calibrates; fewer are quicker.
-        rows: Training rows per model; more are thinned at random.
-        level: Level of the intervals.
-        horizon: Declared turn budget of the target; the logs' by default.
-        learners: Models per turn that may be chosen, on every representation.
-        seed: Of every random draw.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    folds: int = Field(default=5, ge=2)
-    nested_folds: int = Field(default=2, ge=2)
-    rows: int = Field(default=8000, ge=200)
-    level: float = Field(default=0.9, gt=0.5, lt=1)
-    horizon: int | None = Field(default=None, ge=1)
-    learners: tuple[Learner, ...] = ("logistic", "boosting")
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Predicted share of solved sessions: ``pooled``, and ``folds`` float64 [folds] (NaN: no session there)."""
-
-    pooled: float
-    folds: np.ndarray
-
-
-@dataclass
-class View:
-    """The logs as seen when some policies are left out: features and cells, made when first needed."""
-
-    features: Features
-    without: tuple[str, ...]
-    made: dict[Representation, np.ndarray] = field(default_factory=dict)
-
-    def of(self, representation: Representation) -> np.ndarray:
-        """float64 [R, F]."""
-        if not self.made:
-            self.made = self.features.make(self.without)
-        return self.made[representation]
-
-    @cached_property
-    def cells(self) -> Cells:
-        turns = self.features.problem.turns
-        return make_cells(turns, ground(turns, self.features.base, without=self.without))
+ACTIONS_ONLY = ("first/logistic", "cells/chain", "grounding/fqe")
+"""Candidates that need no more of a policy than what it would do in logged states."""
 
 
 def candidates(features: Features, config: BacktestConfig) -> list[str]:
     """Names of what may be chosen: ``representation/learner`` and the categorical models."""
+    if config.known == "actions":
+        return list(ACTIONS_ONLY)
     made = [f"{r}/{learner}" for r in features.representations for learner in config.learners]
     return [*made, "cells/additive", "cells/chain"]
 
@@ -86,42 +37,42 @@ def predict(
         targets: Policies to predict.
         folds: Number of parts the environments are cut into for learning.
     """
-    problem = view.features.problem
-    rates = _rates(name, view, targets, config, folds)
-    if isinstance(rates, dict):
-        return rates
-    success, leave = rates
-    return {t: _value(problem, success, leave, t, config) for t in targets}
+    if name == "cells/chain":
+        return {t: _chain(view, t, config, folds) for t in targets}
+    if name == "grounding/fqe":
+        return {t: fitted_q(view, t, config, folds=folds) for t in targets}
+    if name == "first/logistic":
+        return {t: _first_actions(view, t, config, folds) for t in targets}
+    success, leave = _rates(name, view, targets, config, folds)
+    return {t: _value(view.features.problem, success, leave, t) for t in targets}
 
 
-def _value(
-    problem: Problem, success: np.ndarray, leave: np.ndarray, target: int, config: BacktestConfig
-) -> Prediction:
-    mine = problem.turns.policy == target
+def _value(problem: Problem, success: np.ndarray, leave: np.ndarray, target: int) -> Prediction:
+    mine = problem.shown_by([target])
     parts = [mine & (problem.fold == f) for f in range(problem.folds)]
     return Prediction(
-        _one(problem, success, leave, mine, config),
-        np.array([_one(problem, success, leave, part, config) for part in parts]),
+        _one(problem, success, leave, mine), np.array([_one(problem, success, leave, part) for part in parts])
     )
 
 
-def _one(
-    problem: Problem, success: np.ndarray, leave: np.ndarray, rows: np.ndarray, config: BacktestConfig
-) -> float:
+def _one(problem: Problem, success: np.ndarray, leave: np.ndarray, rows: np.ndarray) -> float:
     if not rows.any():
         return float("nan")
     turns = problem.turns
     if problem.leaks.stops_at_success:
-        return survival_value(success[rows], leave[rows], turns.turn[rows], horizon=problem.horizon)
+        return survival_value(
+            success[rows], leave[rows], turns.turn[rows], horizon=problem.horizon, gamma=problem.gamma
+        )
     last = np.append(np.diff(turns.session) != 0, True)
-    return ended_value(success[rows], turns.session[rows], last[rows])
+    return ended_value(success[rows] * problem.discount[rows], turns.session[rows], last[rows])
 
 
-def _rates(name: str, view: View, targets: Sequence[int], config: BacktestConfig, folds: int):
+def _rates(
+    name: str, view: View, targets: Sequence[int], config: BacktestConfig, folds: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """float64 [R] each: chance that a turn of the targets solves its session, or ends it unsolved."""
     problem = view.features.problem
     kind, learner = name.split("/")
-    if name == "cells/chain":
-        return {t: _chain(view, t, config, folds) for t in targets}
     success, leave = np.zeros(len(problem.turns)), np.zeros(len(problem.turns))
     last = np.append(np.diff(problem.turns.session) != 0, True)
     for usable, test in splits(view, targets, folds):
@@ -140,17 +91,6 @@ def _rates(name: str, view: View, targets: Sequence[int], config: BacktestConfig
                 "logistic", features, problem.leave, train, test, most=config.rows, seed=config.seed
             )
     return success, leave
-
-
-def splits(view: View, targets: Sequence[int], folds: int):
-    """Training and test rows per part of the environments."""
-    problem = view.features.problem
-    part = problem.fold % folds
-    usable = ~problem.rows_of(view.without)
-    for f in range(min(folds, problem.folds)):
-        test = np.flatnonzero(np.isin(problem.turns.policy, targets) & (part == f))
-        if len(test):
-            yield np.flatnonzero(usable & (part != f)), test
 
 
 def _cell_rate(view: View, event: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
@@ -174,7 +114,7 @@ def _chain(view: View, target: int, config: BacktestConfig, folds: int) -> Predi
             cells.stage[train], cells.action[train], problem.success[train], problem.leave[train],
             following[train], **shape,
         )  # fmt: skip
-        own = np.flatnonzero((turns.policy == target) & ~np.isin(np.arange(len(turns)), test))
+        own = np.setdiff1d(np.flatnonzero(problem.shown_by([target])), test)
         table = clone_table(cells.stage[own], cells.action[own], **shape) if len(own) else None
         for f in np.unique(problem.fold[test]):
             begin = test[(turns.turn[test] == 0) & (problem.fold[test] == f)]
@@ -182,6 +122,22 @@ def _chain(view: View, target: int, config: BacktestConfig, folds: int) -> Predi
             habits = (
                 table if table is not None else clone_table(cells.stage[test], cells.action[test], **shape)
             )
-            values[f] = model.value(start / max(start.sum(), 1), habits, horizon)
+            values[f] = model.value(start / max(start.sum(), 1), habits, horizon, problem.gamma)
             weights[f] = len(begin)
     return Prediction(float(np.nansum(values * weights) / weights.sum()), values)
+
+
+def _first_actions(view: View, target: int, config: BacktestConfig, folds: int) -> Prediction:
+    """What sessions that begin with such an action are worth."""
+    problem, features = view.features.problem, view.of("agreement")
+    start = problem.turns.turn == 0
+    solved = (problem.returns > 0).astype(np.float64)[problem.turns.session]
+    chance = np.full(len(solved), np.nan)
+    for train, test in splits(view, [target], folds):
+        train, test = train[start[train]], test[start[test]]
+        rate = event_rate("logistic", features, solved, train, test, most=config.rows, seed=config.seed)
+        ended = problem.returns[problem.turns.session[train]]
+        chance[test] = rate * ended[ended > 0].mean() if (ended > 0).any() else 0.0
+    found = [chance[start & (problem.fold == f)] for f in range(problem.folds)]
+    by_fold = [float(np.nanmean(c)) if np.isfinite(c).any() else np.nan for c in found]
+    return Prediction(float(np.nanmean(chance)), np.array(by_fold))

@@ -3,13 +3,14 @@
 R turns, S sessions, P policies.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from preplay.actions import StructuredTurns, structure
+from preplay.backtest._config import BacktestConfig
 from preplay.backtest._leaks import Leaks, find_leaks
 from preplay.errors import PreplayError
 from preplay.seeding import numpy_rng
@@ -26,6 +27,8 @@ class Problem:
         fold: int64 [R] part of the environments a turn belongs to; whole environments stay together.
         group: Policies that may not vouch for each other (family, prompt variant), by policy; its own name if none.
         leaks: What in these logs would give the outcome away.
+        copied: bool [R] turns that only lead up to an action a policy was asked for; they show nothing it does.
+        gamma: Discount per turn of the value.
     """
 
     turns: StructuredTurns
@@ -34,6 +37,8 @@ class Problem:
     fold: np.ndarray
     group: list[str]
     leaks: Leaks
+    copied: np.ndarray
+    gamma: float = 1.0
 
     @property
     def first(self) -> np.ndarray:
@@ -51,9 +56,14 @@ class Problem:
         return self.fold[self.first]
 
     @property
-    def solved(self) -> np.ndarray:
-        """float64 [S] 1 for sessions that were solved."""
-        return np.maximum.reduceat(self.success, self.first)
+    def discount(self) -> np.ndarray:
+        """float64 [R]."""
+        return self.gamma**self.turns.turn
+
+    @property
+    def returns(self) -> np.ndarray:
+        """float64 [S] discount at the turn that solved a session; 0 where none did."""
+        return np.maximum.reduceat(self.success * self.discount, self.first)
 
     @property
     def folds(self) -> int:
@@ -65,17 +75,21 @@ class Problem:
         return int(self.turns.turn.max()) + 1
 
     def value(self, policy: int, fold: int | None = None) -> float:
-        """Logged share of solved sessions; NaN where there is no session."""
+        """Logged mean return (with ``gamma`` 1 the share of solved sessions); NaN where there is no session."""
         use = self.session_policy == policy
         if fold is not None:
             use &= self.session_fold == fold
-        return float(self.solved[use].mean()) if use.any() else np.nan
+        return float(self.returns[use].mean()) if use.any() else np.nan
 
     def allies(self, policy: int) -> tuple[str, ...]:
         """The policy and those of its group."""
         return tuple(
             n for n, g in zip(self.turns.policies, self.group, strict=True) if g == self.group[policy]
         )
+
+    def shown_by(self, policies: Sequence[int]) -> np.ndarray:
+        """bool [R]: turns that show what these policies do."""
+        return np.isin(self.turns.policy, policies) & ~self.copied
 
     def rows_of(self, names: tuple[str, ...]) -> np.ndarray:
         """bool [R]: turns of these policies."""
@@ -84,27 +98,29 @@ class Problem:
 
 def make_problem(
     turns: pa.Table,
+    config: BacktestConfig | None = None,
     *,
-    folds: int = 5,
     environment_key: str | None = None,
     groups: Mapping[str, str] | None = None,
     solved_at: float = 1.0,
-    horizon: int | None = None,
-    seed: int = 0,
+    copied: np.ndarray | None = None,
 ) -> Problem:
     """Take turns apart and say what counts as success.
 
     Args:
         turns: Rows of ``TURN_SCHEMA``, sorted.
-        folds: Parts of the environments (of the sessions where no environment is named) held out in turn.
+        config: ``folds`` parts of the environments (of the sessions where no environment is named) are held out in
+            turn; turns beyond a declared ``horizon`` are dropped, so that all policies are judged under it.
         environment_key: Field of ``extras`` that names the environment.
         groups: Group of a policy; policies of one group are held out together.
         solved_at: A session is solved when one of its turns has at least this reward.
-        horizon: Declared turn budget: later turns are dropped, so that all policies are judged under it.
-        seed: Deals environments to folds.
+        copied: bool [R] turns that only lead up to an action a policy was asked for; none by default.
     """
-    if horizon is not None:
-        turns = turns.filter(pa.array(turns["turn"].to_numpy() < horizon))
+    config = config or BacktestConfig()
+    copied = np.zeros(turns.num_rows, bool) if copied is None else copied
+    if config.horizon is not None:
+        kept = turns["turn"].to_numpy() < config.horizon
+        turns, copied = turns.filter(pa.array(kept)), copied[kept]
     reward = turns["reward"].to_numpy()
     success = (reward >= solved_at - 1e-9).astype(np.float64)
     if not success.any():
@@ -122,6 +138,6 @@ def make_problem(
     group = [(groups or {}).get(name, name) for name in made.policies]
     leaks = find_leaks(made, success, ended, turns)
     unit = made.environment if (made.environment >= 0).any() else made.question
-    parts = min(folds, len(np.unique(unit)))
-    dealt = numpy_rng(seed, "folds").permutation(int(unit.max()) + 2) % parts
-    return Problem(made, success, ended * (1 - success), dealt[unit + 1], group, leaks)
+    parts = min(config.folds, len(np.unique(unit)))
+    dealt = numpy_rng(config.seed, "folds").permutation(int(unit.max()) + 2) % parts
+    return Problem(made, success, ended * (1 - success), dealt[unit + 1], group, leaks, copied, config.gamma)

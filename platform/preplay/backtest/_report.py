@@ -95,6 +95,10 @@ class BacktestReport(BaseModel):
     pooled_width: float
     refused: int
     limits: dict[str, float]
+    level: float
+    """Of the intervals."""
+    gamma: float = 1.0
+    """Discount per turn of all values here; 1: they are shares of solved sessions."""
     collect: list[Collect] = []
     families: AdapterShares
     notes: list[str] = []
@@ -110,8 +114,8 @@ class BacktestReport(BaseModel):
         refused = f" {self.refused} would be refused." if self.refused else ""
         return (
             f"On your logs, preplay predicted {len(self.policies)} left-out policies with "
-            f"{self.chosen.pooled:.1f} points of error (worst {self.chosen.worst:.1f}); its 90 % intervals held "
-            f"{self.coverage:.0%} of the parts.{refused}"
+            f"{self.chosen.pooled:.1f} points of error (worst {self.chosen.worst:.1f}); "
+            f"its {self.level:.0%} intervals held {self.coverage:.0%} of the parts.{refused}"
         )
 
     def missing(self) -> dict[str, list[Skill]]:

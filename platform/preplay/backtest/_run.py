@@ -7,14 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from preplay.backtest._baselines import BASELINES, baseline
+from preplay.backtest._config import BacktestConfig
 from preplay.backtest._features import Features
-from preplay.backtest._fitted_q import fitted_q
 from preplay.backtest._judge import Table, judge, nested_predictions
-from preplay.backtest._predict import BacktestConfig, View, candidates, predict
+from preplay.backtest._predict import candidates, predict
 from preplay.backtest._problem import Problem, make_problem
 from preplay.backtest._report import BacktestReport, Collect
 from preplay.backtest._scores import score
 from preplay.backtest._support import FEW, calibrate_limits, measure_support
+from preplay.backtest._view import View
 
 NESTED = "chosen (nested)"
 
@@ -36,25 +37,18 @@ def backtest(
         config: Settings.
         environment_key: Field of ``extras`` that names the environment; found by itself when absent.
         groups: Group of a policy (family, prompt variant): policies of a group are held out together.
-        solved_at: Reward from which a turn solves its session; the value of a policy is its share of solved ones.
+        solved_at: Reward from which a turn solves its session; the value of a policy is its share of solved ones
+            (discounted by ``config.gamma``).
         embedding: float32 [R, D] embeddings of the actions: one more representation to choose from.
         second_opinions: Also score kNN and FQE, which are not chosen from.
     """
     config = config or BacktestConfig()
     started = time.process_time()
-    problem = make_problem(
-        turns,
-        folds=config.folds,
-        environment_key=environment_key,
-        groups=groups,
-        solved_at=solved_at,
-        horizon=config.horizon,
-        seed=config.seed,
-    )
+    problem = make_problem(turns, config, environment_key=environment_key, groups=groups, solved_at=solved_at)
     features = Features(problem, embedding)
     notes = [problem.turns.families.sentence(), *problem.leaks.sentences, *_environment_note(problem)]
     if len(set(problem.group)) < 2:
-        return _impossible(problem, notes)
+        return _impossible(problem, notes, config.level)
     names = candidates(features, config)
     views = {j: View(features, problem.allies(j)) for j in _policies(problem)}
     outer, seconds = _outer(problem, views, names, config, second_opinions)
@@ -80,7 +74,12 @@ def backtest(
         pooled_coverage=float(np.mean([p.bounds.contains(p.logged) for p in found if p.logged is not None])),
         pooled_width=100 * float(np.mean([p.bounds.width for p in found])),
         refused=sum(p.verdict != "estimate" for p in found),
-        limits=calibrate_limits(list(support.values())),
+        limits=calibrate_limits(
+            list(support.values()),
+            [p.support for p in found if p.logged is not None and p.bounds.contains(p.logged)],
+        ),
+        level=config.level,
+        gamma=config.gamma,
         collect=_collect(problem, views),
         families=problem.turns.families,
         notes=notes,
@@ -106,15 +105,13 @@ def _outer(
     """Every estimator on every left-out policy, and its CPU seconds."""
     table: Table = {}
     seconds: dict[str, float] = {}
-    more = ["grounding/knn", "grounding/fqe"] if second_opinions else []
+    more = ["grounding/knn", "grounding/fqe"] if second_opinions and config.known == "sessions" else []
     for name in [*BASELINES, *more, *names]:
         began = time.process_time()
         table[name] = {}
         for j, view in views.items():
             if name in BASELINES:
                 table[name][j] = baseline(name, problem, view.cells, j, view.without)
-            elif name == "grounding/fqe":
-                table[name][j] = fitted_q(view, j, config, folds=config.folds)
             else:
                 table[name] |= predict(name, view, [j], config, folds=config.folds)
         seconds[name] = time.process_time() - began
@@ -127,7 +124,7 @@ def _collect(problem: Problem, views: dict[int, View], most: int = 5) -> list[Co
     for j, view in views.items():
         cells = view.cells
         size = len(cells.stages) * len(cells.classes)
-        mine = problem.turns.policy == j
+        mine = problem.shown_by([j])
         here = np.bincount(cells.cell[mine], minlength=size) / mine.sum()
         others = np.bincount(cells.cell[~problem.rows_of(view.without)], minlength=size)
         gain = here / np.sqrt(others + FEW)
@@ -143,7 +140,7 @@ def _collect(problem: Problem, views: dict[int, View], most: int = 5) -> list[Co
     return [entry for _, entry in sorted(found.values(), key=lambda pair: -pair[0])[:most]]
 
 
-def _impossible(problem: Problem, notes: list[str]) -> BacktestReport:
+def _impossible(problem: Problem, notes: list[str], level: float) -> BacktestReport:
     only = ", ".join(problem.turns.policies)
     said = (
         f"The logs hold one policy (or one group) only ({only}): nothing can be left out and predicted from others. "
@@ -151,5 +148,6 @@ def _impossible(problem: Problem, notes: list[str]) -> BacktestReport:
     )
     return BacktestReport(
         policies=[], scores=[], chosen=None, coverage=np.nan, width=np.nan, pooled_coverage=np.nan,
-        pooled_width=np.nan, refused=0, limits={}, families=problem.turns.families, notes=[*notes, said], tried=0,
+        pooled_width=np.nan, refused=0, limits={}, level=level, families=problem.turns.families,
+        notes=[*notes, said], tried=0,
     )  # fmt: skip

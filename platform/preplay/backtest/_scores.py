@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from preplay.backtest._predict import Prediction
 from preplay.backtest._problem import Problem
 from preplay.backtest._report import EstimatorScore
+from preplay.backtest._view import Prediction
 
 
 def score(problem: Problem, name: str, found: dict[int, Prediction], seconds: float) -> EstimatorScore:

@@ -1,5 +1,6 @@
 """Can the logs speak for a policy at all? Three measures; what is too much is learned from the logged policies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from preplay.backtest._predict import View
+from preplay.backtest._view import View
 
 FEW = 5
 """Turns of other policies below which a cell counts as unsupported."""
@@ -60,7 +61,7 @@ class _Counts:
 def measure_support(view: View, target: int) -> Support:
     """Compare a policy with the policies that the view does not leave out; rewards are not looked at."""
     problem, cells = view.features.problem, view.cells
-    mine = problem.turns.policy == target
+    mine = problem.shown_by([target])
     others = ~problem.rows_of(view.without)
     size = len(cells.stages) * len(cells.classes)
     counts = _Counts(*(np.bincount(cells.cell[rows], minlength=size) for rows in (mine, others)))
@@ -70,7 +71,9 @@ def measure_support(view: View, target: int) -> Support:
     return Support(
         unsupported=float(share[counts.others < FEW].sum()),
         first_actions=_first_actions(view, mine, others),
-        outcomes=_outcome_gap(view, mine, others),
+        outcomes=0.0
+        if problem.copied[problem.turns.policy == target].any()
+        else _outcome_gap(view, mine, others),
         missing=[
             Skill(what=cells.name(c), share=share[c], support=int(counts.others[c])) for c in lacking.tolist()
         ],
@@ -110,18 +113,23 @@ def _outcome_gap(view: View, mine: np.ndarray, others: np.ndarray) -> float:
     return float(np.abs(expected - observed).sum() / 2)
 
 
-def calibrate_limits(seen: list[Support]) -> dict[str, float]:
-    """Limits that one more policy like the given ones passes with a chance of 1 in 100 per measure.
+def calibrate_limits(seen: Sequence[Support], held: Sequence[Support] = ()) -> dict[str, float]:
+    """Limits learned from left-out policies.
 
-    A prediction bound (Student's t on the logit scale) from the logged policies; never above ``_MOST``, the limits
-    that hold without them.
+    One more policy like the given ones passes a measure's limit with a chance of 1 in 100 (a prediction bound,
+    Student's t on the logit scale), and no limit is above ``_MOST``, what holds where nothing was left out. But a
+    distance at which a left-out policy *was* predicted within its interval is no reason to refuse.
+
+    Args:
+        seen: Of all left-out policies.
+        held: Of those whose logged value lay within the interval of their prediction.
     """
-    if len(seen) < _FEW_POLICIES:
-        return dict(_MOST)
-    limits = {}
+    limits = dict(_MOST)
     for name, most in _MOST.items():
-        values = logit(np.clip([getattr(s, name) for s in seen], _LEAST, 1 - _LEAST))
-        spread = values.std(ddof=1) * np.sqrt(1 + 1 / len(values))
-        bound = expit(values.mean() + student.ppf(_LEVEL, len(values) - 1) * spread)
-        limits[name] = float(min(most, bound))
+        if len(seen) >= _FEW_POLICIES:
+            values = logit(np.clip([getattr(s, name) for s in seen], _LEAST, 1 - _LEAST))
+            spread = values.std(ddof=1) * np.sqrt(1 + 1 / len(values))
+            bound = expit(values.mean() + student.ppf(_LEVEL, len(values) - 1) * spread)
+            limits[name] = float(min(most, bound))
+        limits[name] = max([limits[name], *(getattr(s, name) for s in held)])
     return limits

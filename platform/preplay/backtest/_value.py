@@ -9,9 +9,14 @@ import numpy as np
 
 
 def survival_value(
-    success: np.ndarray, leave: np.ndarray, turn: np.ndarray, *, horizon: int | None = None
+    success: np.ndarray,
+    leave: np.ndarray,
+    turn: np.ndarray,
+    *,
+    horizon: int | None = None,
+    gamma: float = 1.0,
 ) -> float:
-    """Chance to solve a session: sum over turns of (share still running) × (mean chance to solve now).
+    """Value of a session: sum over turns of discount × (share still running) × (mean chance to solve now).
 
     The share still running follows from the predicted chances, never from the logged lengths, which would give
     the outcome away where sessions stop at success.
@@ -20,6 +25,7 @@ def survival_value(
         success, leave: float64 [N] predicted chances that the turn solves the session, or ends it unsolved.
         turn: int64 [N] position in the session.
         horizon: Turns a session may have.
+        gamma: Discount per turn.
 
     >>> survival_value(np.array([.5, .5, .2]), np.zeros(3), np.array([0, 0, 1]))
     0.6
@@ -29,7 +35,7 @@ def survival_value(
         here = turn == position
         if not here.any():
             break
-        solved += alive * float(success[here].mean())
+        solved += gamma**position * alive * float(success[here].mean())
         alive *= max(0.0, 1.0 - float(success[here].mean()) - float(leave[here].mean()))
     return solved
 
@@ -38,7 +44,7 @@ def ended_value(success: np.ndarray, session: np.ndarray, solved_or_left: np.nda
     """Where sessions do not stop at success: the mean over sessions of the chance at their last turn, given an end.
 
     Args:
-        success: float64 [N] predicted chance that a session which ends here is solved.
+        success: float64 [N] predicted (discounted) chance that a session which ends here is solved.
         session: int64 [N].
         solved_or_left: bool [N] last turns.
     """
