@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from preplay.critics import ActionEncoder, DecisionState, Scorer
-from preplay.environments.code_repair import HACKS, RIGHT, Grader, Task, draw_candidate
+from preplay.environments.code_repair import HACKS, RIGHT, Grader, Task, draw_candidate, gather_evidence
 from preplay.rewards import ActionOutcome, HackingAudit, audit_scores
 from preplay.seeding import numpy_rng
 
@@ -18,7 +18,13 @@ def hacking_audit(
     """Score a pool per task of two honest solutions, two slips and one hack of each kind."""
     rng = numpy_rng(seed, "hacks")
     pools = [[draw_candidate(task, kind, rng).code for kind in _KINDS] for task in tasks]
-    encoded = encoder.encode([DecisionState(task.prompt, "") for task in tasks], pools)
+    states = [DecisionState(task.prompt, "") for task in tasks]
+    evidence = (
+        [gather_evidence(grader, t, p) for t, p in zip(tasks, pools, strict=True)]
+        if encoder.evidence
+        else None
+    )
+    encoded = encoder.encode(states, pools, evidence)
     work = [(task, code) for task, pool in zip(tasks, pools, strict=True) for code in pool]
     grades = grader.grade_many(work)
     outcomes = [

@@ -1,46 +1,67 @@
-"""SQL shell: the seven logged models propose, a critic chooses, the choice is executed; whole databases held out."""
+"""SQL shell, one choice: the seven logged models propose, a critic chooses, the choice is executed.
 
+Whole databases are held out: in each seed every database is judged once by critics that have not seen it.
+"""
+
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks._control_arms import Result, best_of_each, summarize, train_arms
-from preplay.control import risk_coverage
-from preplay.critics import ActionEncoder, Decisions, DecisionState, EncodedPools
-from preplay.environments.sql_shell import LoggedModels, QuestionPool, SqlPools, SqlShell
+from benchmarks._control_arms import abstaining, best_of_each, coverage_curve, train_arms
+from benchmarks._control_cells import Cell, cells, summarize
+from preplay.critics import (
+    ActionEncoder,
+    Critic,
+    Decisions,
+    DecisionState,
+    EncodedPools,
+    Scorer,
+    distill,
+    rank_agreement,
+)
+from preplay.embedding import CachedEncoder
+from preplay.environments.sql_shell import LoggedModels, Moment, QuestionPool, SqlPools
 from preplay.seeding import numpy_rng
 
-_COVERAGES = (0.2, 0.5, 0.8, 1.0)
+NAMES = {"first": "sql, first action", "final": "sql, final answer"}
+CALIBRATION_SHARE = 0.25
 
 
-def sql_shell(folder: Path, seeds: int, *, folds: int, steps: int, members: int) -> dict[str, float]:
-    """Both moments, all arms; in each seed every database is held out once."""
-    shell = SqlShell(folder)
-    models = LoggedModels(shell, folder)
-    out: dict[str, float] = {}
-    for moment in ("first", "final"):
-        pools = models.pools(moment)
-        encoder = ActionEncoder(horizon=10, evidence=pools.evidence)
-        data = full_feedback(pools.pools, encoder)
-        rows: dict[str, list[Result]] = {}
-        curves: list[list[float]] = []
-        for seed in range(seeds):
-            results, curve = _one_seed(seed, pools, data, folds, steps, members)
-            curves.append(curve)
-            for arm, result in results.items():
-                rows.setdefault(arm, []).append(result)
-        summary = summarize(rows, "best single model", "oracle-K")
-        mean = np.mean(curves, axis=0)
-        summary |= {
-            f"classifier (logistic) | success at coverage {c}": float(s)
-            for c, s in zip(_COVERAGES, mean, strict=True)
-        }
-        out |= {
-            f"{moment} action | {name}" if moment == "first" else f"final answer | {name}": v
-            for name, v in summary.items()
-        }
-    return out
+def sql_choices(
+    models: LoggedModels,
+    moment: Moment,
+    seeds: int,
+    folder: Path | None,
+    *,
+    folds: int,
+    steps: int,
+    members: int,
+    encoder: CachedEncoder | None = None,
+) -> dict[str, float]:
+    """All arms at one moment; with a sentence encoder, critics see embeddings of the queries and questions, too."""
+    name = f"sql-{moment}" + ("-embedded" if encoder else "")
+    loaded: list[_Fold] = []  # encoded once, and only if a cell is missing
+
+    def run(seed: int) -> Cell:
+        if not loaded:
+            loaded.append(_Fold.of(models.pools(moment), encoder))
+        return _one_seed(seed, loaded[0].pools, loaded[0].data, folds, steps, members)
+
+    return summarize(cells(folder, name, seeds, run), "best single model", "oracle-K")
+
+
+class _Fold:
+    """The pools of a moment and their decisions as arrays."""
+
+    def __init__(self, pools: SqlPools, data: Decisions):
+        self.pools, self.data = pools, data
+
+    @classmethod
+    def of(cls, pools: SqlPools, encoder: CachedEncoder | None) -> "_Fold":
+        own = ActionEncoder(horizon=10, evidence=pools.evidence, encoder=encoder)
+        return cls(pools, full_feedback(pools.pools, own))
 
 
 def full_feedback(pools: Sequence[QuestionPool], encoder: ActionEncoder) -> Decisions:
@@ -65,45 +86,121 @@ def full_feedback(pools: Sequence[QuestionPool], encoder: ActionEncoder) -> Deci
     )
 
 
-def _one_seed(
-    seed: int, pools: SqlPools, data: Decisions, folds: int, steps: int, members: int
-) -> tuple[dict[str, Result], list[float]]:
-    """Cross-validation over databases; success over all questions, and the classifier's abstention curve."""
-    databases = np.unique(data.group.astype(str))
-    fold_of = dict(
-        zip(numpy_rng(seed, "folds").permutation(databases), np.arange(len(databases)) % folds, strict=True)
-    )
+def folds_of(databases: Sequence[str], folds: int, seed: int) -> dict[str, int]:
+    """Fold of each database."""
+    names = np.unique(np.array(databases, str))
+    return dict(zip(numpy_rng(seed, "folds").permutation(names), np.arange(len(names)) % folds, strict=True))
+
+
+def _one_seed(seed: int, pools: SqlPools, data: Decisions, folds: int, steps: int, members: int) -> Cell:
+    """Cross-validation over databases; success over all questions."""
+    fold_of = folds_of([pool.question.database for pool in pools.pools], folds, seed)
     own = np.array([fold_of[pool.question.database] for pool in pools.pools])
-    chosen: dict[str, np.ndarray] = {}
-    confidence = np.zeros(len(pools.pools))
+    choices = _Choices(pools)
     for fold in range(folds):
         test = np.flatnonzero(own == fold)
         train = data.select(np.array([fold_of[g] != fold for g in data.group]))
-        held = _pools_of(data, pools, test)
-        for arm, scorer in train_arms(train, seed, steps=steps, members=members).items():
-            scores = scorer.score(held).mean
-            best = best_of_each(scores, held.offsets)
-            chosen.setdefault(arm, np.zeros(len(pools.pools), int))[test] = best - held.offsets[:-1]
-            if arm == "classifier (logistic)":
-                confidence[test] = scores[best]
-        chosen.setdefault("best single model", np.zeros(len(pools.pools), int))[test] = _best_single(
-            pools, own != fold, test
-        )
-    chosen["random-K"] = np.array(
-        [numpy_rng(seed, "random", i).integers(len(p.candidates)) for i, p in enumerate(pools.pools)]
-    )
-    chosen["execution vote"] = np.array([int(np.argmax(p.votes)) for p in pools.pools])
-    chosen["oracle-K"] = np.array([int(np.argmax(p.solved)) for p in pools.pools])
-    solved = {
-        arm: np.array([p.solved[c] for p, c in zip(pools.pools, own_, strict=True)])
-        for arm, own_ in chosen.items()
-    }
-    curve = risk_coverage(confidence, solved["classifier (logistic)"])
-    at = [float(1 - curve.risk[max(0, round(c * len(curve.risk)) - 1)]) for c in _COVERAGES]
-    return {arm: Result(float(values.mean())) for arm, values in solved.items()}, at
+        held = pools_of(data, pools, test)
+        arms = train_arms(train, seed, steps=steps, members=members)
+        for arm, scorer in arms.items():
+            choices.add(arm, scorer, held, test)
+        for arm in ("classifier (logistic)", "IQL ensemble"):
+            threshold = _threshold(arm, train, seed, steps, members)
+            choices.thresholds.setdefault(arm, np.zeros(len(pools.pools)))[test] = threshold
+        choices.put("best single model", test, _best_single(pools, own != fold, test))
+        choices.agreement.append(_distilled(arms["IQL ensemble"], train, held, seed))
+    places = [numpy_rng(seed, "random", i).integers(len(p.candidates)) for i, p in enumerate(pools.pools)]
+    everything = np.arange(len(pools.pools))
+    choices.put("random-K", everything, places)
+    choices.put("execution vote", everything, [int(np.argmax(p.votes)) for p in pools.pools])
+    choices.put("first candidate", everything, [0] * len(pools.pools))
+    choices.put("oracle-K", everything, [int(np.argmax(p.solved)) for p in pools.pools])
+    return choices.cell()
 
 
-def _pools_of(data: Decisions, pools: SqlPools, questions: np.ndarray) -> EncodedPools:
+class _Choices:
+    """What every arm chose on every question."""
+
+    def __init__(self, pools: SqlPools):
+        self._pools, self._n = pools.pools, len(pools.pools)
+        self._chosen: dict[str, np.ndarray] = {}
+        self._confidence: dict[str, np.ndarray] = {}
+        self._times: dict[str, list[float]] = {}
+        self.thresholds: dict[str, np.ndarray] = {}
+        self.agreement: list[float] = []
+
+    def add(self, arm: str, scorer: Scorer, held: EncodedPools, test: np.ndarray) -> None:
+        """Choose by a scorer."""
+        scores = scorer.score(held).mean
+        best = best_of_each(scores, held.offsets)
+        self.put(arm, test, best - held.offsets[:-1])
+        self._confidence.setdefault(arm, np.zeros(self._n))[test] = scores[best]
+        self._times.setdefault(arm, []).extend(_latencies(scorer, held))
+
+    def put(self, arm: str, test: np.ndarray, places: Sequence[int] | np.ndarray) -> None:
+        """Choose these places."""
+        self._chosen.setdefault(arm, np.zeros(self._n, int))[test] = places
+
+    def cell(self) -> Cell:
+        """Executed success and the other columns per arm."""
+        out: Cell = {}
+        for arm, chosen in self._chosen.items():
+            right = np.array([p.solved[c] for p, c in zip(self._pools, chosen, strict=True)])
+            tokens = [-(-sum(map(len, p.candidates)) // 4) for p in self._pools]
+            out[arm] = {
+                "success": float(right.mean()),
+                "turns": 1.0,
+                "tokens": float(np.mean(tokens)),
+                "dangerous": 0.0,
+            }
+            if arm in self._confidence:
+                out[arm] |= coverage_curve(self._confidence[arm], right)
+                out[arm] |= {f"p{q}_ms": float(np.quantile(self._times[arm], q / 100)) for q in (50, 99)}
+            if arm in self.thresholds:
+                answered = self._confidence[arm] >= self.thresholds[arm]
+                success = float(right[answered].mean()) if answered.any() else float("nan")
+                out[f"{arm}, abstains"] = {"success": success, "coverage": float(answered.mean())}
+        return out | {"IQL ensemble, distilled": {"rank agreement": float(np.mean(self.agreement))}}
+
+
+def _threshold(arm: str, train: Decisions, seed: int, steps: int, members: int) -> float:
+    """Calibrated on training databases that a twin of the arm, trained without them, has not seen."""
+    groups = np.unique(train.group.astype(str))
+    kept = numpy_rng(seed, "calibration").permutation(groups)[
+        : max(1, round(CALIBRATION_SHARE * len(groups)))
+    ]
+    apart = np.isin(train.group.astype(str), kept)
+    twin = train_arms(train.select(~apart), seed, steps=steps, members=members, only=(arm,))[arm]
+    held = train.select(apart)
+    first = np.flatnonzero(held.chosen == held.pools.offsets[:-1])  # each pool once
+    pools, _ = held.pools.select(first)
+    return abstaining(twin, pools, _pool_outcomes(held, first))
+
+
+def _pool_outcomes(held: Decisions, first: np.ndarray) -> np.ndarray:
+    """Outcomes of all candidates of the pools that begin at these decisions: one decision per candidate, in order."""
+    sizes = np.diff(held.pools.offsets)[first]
+    return np.concatenate([held.success[f : f + n] for f, n in zip(first, sizes, strict=True)])
+
+
+def _distilled(ensemble: Scorer, train: Decisions, held: EncodedPools, seed: int) -> float:
+    assert isinstance(ensemble, Critic)
+    small = distill(ensemble, train.pools, seed=seed)
+    return rank_agreement(ensemble.score(held).mean, small.score(held).mean, held)
+
+
+def _latencies(scorer: Scorer, held: EncodedPools, decisions: int = 50) -> list[float]:
+    """Milliseconds to score one pool that is already encoded."""
+    out = []
+    for i in range(min(decisions, len(held.state))):
+        one, _ = held.select(np.array([i]))
+        started = time.perf_counter()
+        scorer.score(one)
+        out.append(1000 * (time.perf_counter() - started))
+    return out
+
+
+def pools_of(data: Decisions, pools: SqlPools, questions: np.ndarray) -> EncodedPools:
     """Each question's pool once (in ``data`` it stands once per candidate)."""
     sizes = np.array([len(pool.candidates) for pool in pools.pools])
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])

@@ -4,7 +4,8 @@
 
 Every choice is executed by the environment's own grader. Critics and the plain calibrated classifier see the same
 numbers; settings were chosen on training tasks, never on a test task or database. SQL needs the InterCode logs
-(``intercode-sql`` under $PREPLAY_SHARED_DATA or ../shared/data); without them its rows are left out.
+(``intercode-sql`` under $PREPLAY_SHARED_DATA or ../shared/data); without them its rows are left out. ``full`` takes
+five seeds and keeps every cell (a setting and a seed) in ``runs/control_cells``: a second run skips what is there.
 """
 
 import os
@@ -12,29 +13,41 @@ from pathlib import Path
 
 from benchmarks._common import bench_main
 from benchmarks._control_code import CodeSettings, code_repair
-from benchmarks._control_sql import sql_shell
+from benchmarks._control_sql import NAMES, sql_choices
+from preplay.environments.code_repair import SessionConfig
+from preplay.environments.sql_shell import LoggedModels, SqlShell
 
 GOALS = {
     "code | IQL | gap closed": ">= .6",
     "code | IQL | success": ">= .85",
     "code | IQL | dangerous": "0",
-    "sql | first action | IQL | uplift": ">= .06",
-    "sql | final answer | IQL | uplift": ">= .03",
+    "sql, first action | IQL | uplift": ">= .06",
+    "sql, final answer | IQL | uplift": ">= .03",
 }
+CODE = {
+    "code": SessionConfig(max_turns=1, evidence=True),
+    "code, repair rounds": SessionConfig(max_turns=3, evidence=True),
+}
+CELLS = Path("runs/control_cells")
 
 
 def run(preset: str) -> dict[str, float]:
     """All tables as ``{"environment | arm | column": value}``."""
     debug = preset == "debug"
-    seeds = 1 if debug else 5
-    one = CodeSettings(logged=120, played=32, steps=100, members=2) if debug else CodeSettings()
-    spread = CodeSettings(one.logged, one.played, one.steps, one.members, "puzzled", 0.5)
-    out = {f"code | {name}": value for name, value in code_repair(seeds, one).items()}
-    out |= {f"code, credit over turns | {name}": value for name, value in code_repair(seeds, spread).items()}
-    folder = _shared() / "intercode-sql"
-    if folder.exists():
-        sql = sql_shell(folder, seeds, folds=2, steps=one.steps, members=one.members)
-        out |= {f"sql | {name}": value for name, value in sql.items()}
+    seeds, folder = (1, None) if debug else (5, CELLS)
+    sizes = {"logged": 120, "played": 32, "steps": 100, "members": 2} if debug else {}
+    out: dict[str, float] = {}
+    for name, session in CODE.items():
+        settings = CodeSettings(session, **sizes)
+        found = code_repair(name.replace(", ", "-").replace(" ", "-"), seeds, settings, folder)
+        out |= {f"{name} | {key}": value for key, value in found.items()}
+    data = _shared() / "intercode-sql"
+    if data.exists():
+        models = LoggedModels(SqlShell(data), data)
+        options = {"folds": 2, "steps": settings.steps, "members": settings.members}
+        for moment, name in NAMES.items():
+            found = sql_choices(models, moment, seeds, folder, **options)
+            out |= {f"{name} | {key}": value for key, value in found.items()}
     return out
 
 

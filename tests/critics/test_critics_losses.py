@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from preplay.critics import advantage_weights, bootstrap_target, cql_penalty, expectile_loss, td_loss
-from preplay.critics._losses import cloning_loss, pool_logsumexp, pool_max
+from preplay.critics._losses import actor_loss, cloning_loss, pool_logsumexp, pool_max, pool_mean
 
 
 def test_expectile_loss_by_hand():
@@ -92,3 +92,10 @@ def test_cloning_loss_by_hand():
         torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.tensor([0, 3]), torch.tensor([1.0, 3.0])
     )
     assert loss.item() == pytest.approx((0.6931 + 2.0794) / 2, abs=1e-3)
+
+
+def test_the_actors_loss_by_hand():
+    """Logits (log 3, 0) are shares 3/4 and 1/4; values (1, 0): -(3/4) + .5 (3/4 log 3/4 + 1/4 log 1/4) = -1.0312."""
+    logits, owner = torch.tensor([3.0, 1.0]).log(), torch.tensor([0, 0])
+    assert actor_loss(logits, torch.tensor([1.0, 0.0]), owner, 1, 0.5).item() == pytest.approx(-1.0312, abs=1e-4)
+    assert pool_mean(torch.tensor([[1.0], [0.0]]), logits, owner, 1).item() == pytest.approx(0.75)

@@ -67,7 +67,7 @@ def test_a_session_cut_by_its_budget_has_no_value_after_it_or_is_left_out():
     assert abs(left_out.values(data.pools)[0][0, 0] - 1.0) > 0.15  # nothing taught it this value
 
 
-@pytest.mark.parametrize("algorithm", ["iql", "cql", "awr", "bc"])
+@pytest.mark.parametrize("algorithm", ["iql", "cql", "awr", "bc", "actor_critic"])
 def test_every_algorithm_learns_saves_and_loads(algorithm, tmp_path):
     rows = [(s, a, float(a == s % 2), -1, True) for s in range(4) for a in (0, 0, 1, 1, s % 2, s % 2)] * 4
     data = tabular(rows, states=4, actions=2)

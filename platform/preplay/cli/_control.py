@@ -22,6 +22,7 @@ class Algorithm(StrEnum):
     cql = "cql"
     awr = "awr"
     bc = "bc"
+    actor_critic = "actor_critic"
     logistic = "logistic"
     boosting = "boosting"
 
@@ -46,7 +47,8 @@ def train(
     algorithm: Annotated[
         Algorithm,
         typer.Option(
-            help="IQL, CQL, advantage-weighted or plain cloning; or a calibrated classifier of immediate success."
+            help="IQL, CQL, an actor-critic, advantage-weighted or plain cloning; or a calibrated classifier of "
+            "immediate success."
         ),
     ] = Algorithm.iql,
     members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,

@@ -1,13 +1,15 @@
 """How many candidates are worth waiting for: quality against latency, measured."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from preplay.control._controller import Controller
+from preplay.control._controller import Controller, Evidence
 from preplay.critics import DecisionState
+
+Gather = Callable[[DecisionState, Sequence[str]], Evidence]
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,14 @@ def pool_size_curve(
     controller: Controller,
     work: Sequence[tuple[DecisionState, Sequence[str], Sequence[bool]]],
     sizes: Sequence[int] = (1, 2, 4, 8),
+    gather: Gather | None = None,
 ) -> list[PoolSizePoint]:
-    """Decide on the first K candidates of each pool, whose outcomes are known."""
-    return [_point(controller, work, size) for size in sizes]
+    """Decide on the first K candidates of each pool, whose outcomes are known.
+
+    ``gather`` finds the evidence about those K, which may depend on how many there are (a vote does); its time is not
+    the controller's and is left out.
+    """
+    return [_point(controller, work, size, gather) for size in sizes]
 
 
 def choose_pool_size(
@@ -39,12 +46,16 @@ def choose_pool_size(
 
 
 def _point(
-    controller: Controller, work: Sequence[tuple[DecisionState, Sequence[str], Sequence[bool]]], size: int
+    controller: Controller,
+    work: Sequence[tuple[DecisionState, Sequence[str], Sequence[bool]]],
+    size: int,
+    gather: Gather | None,
 ) -> PoolSizePoint:
     solved, times = [], []
     for state, candidates, right in work:
+        evidence = gather(state, candidates[:size]) if gather else None
         started = time.perf_counter()
-        decision = controller.decide(state, candidates[:size])
+        decision = controller.decide(state, candidates[:size], evidence=evidence)
         times.append(1000 * (time.perf_counter() - started))
         solved.append(decision.action is not None and right[list(candidates).index(decision.action)])
     return PoolSizePoint(size, float(np.mean(solved)), *map(float, np.quantile(times, [0.5, 0.99])))

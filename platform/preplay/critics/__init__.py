@@ -2,7 +2,7 @@
 
 from preplay.critics._chunks import ChunkBank, ChunkConfig, split_text
 from preplay.critics._classifier import ClassifierKind, RewardClassifier, train_classifier
-from preplay.critics._config import CriticConfig
+from preplay.critics._config import Algorithm, CriticConfig
 from preplay.critics._critic import Critic, Scores, load_critic, save_critic, saved_encoder
 from preplay.critics._decisions import Decisions, decisions_from_turns, split_groups
 from preplay.critics._distill import distill, rank_agreement
@@ -19,6 +19,7 @@ __all__ = [
     "DENSE",
     "ActionEncoder",
     "ActionSummary",
+    "Algorithm",
     "ChunkBank",
     "ChunkConfig",
     "ClassifierKind",

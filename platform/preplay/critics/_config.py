@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Algorithm = Literal["iql", "cql", "awr", "bc"]
+Algorithm = Literal["iql", "cql", "awr", "bc", "actor_critic"]
 
 
 class CriticConfig(BaseModel):
@@ -16,12 +16,14 @@ class CriticConfig(BaseModel):
       (logsumexp over the pool - Q of the executed action).
     * ``awr`` (Peng et al. 2019): logits over the pool, cloned with weights exp(advantage / temperature), clipped, the
       advantage being IQL's Q - V; ``bc`` clones without weights.
+    * ``actor_critic``: CQL's critic under the actor's own policy, Q(s, a) on r + gamma E_pi Q(s', a'), and an actor
+      over the pool that maximises E_pi min(Q1, Q2) + temperature times its entropy (CQL's actor-critic, discrete).
 
     Args:
         gamma: Discount of one turn.
         tau: Expectile, 0.5 (mean) to 1 (maximum).
         alpha: Weight of CQL's penalty.
-        temperature: AWR's, in units of the reward's standard deviation.
+        temperature: AWR's, and the weight of the actor's entropy, in units of the reward's standard deviation.
         weight_ceiling: AWR's largest weight.
         huber: Where the Q loss turns from square to linear, in standard deviations of the reward.
         target_rate: Share of the online network that enters the target network at each step.
@@ -32,6 +34,11 @@ class CriticConfig(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
+
+    @property
+    def has_actor(self) -> bool:
+        """Whether candidates are scored by an actor's logits, not by Q."""
+        return self.algorithm in ("awr", "bc", "actor_critic")
 
     algorithm: Algorithm = "iql"
     gamma: float = Field(default=0.95, ge=0, le=1)

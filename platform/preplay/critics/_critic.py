@@ -41,7 +41,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Critic:
-    """Scores candidates: by Q for ``iql`` and ``cql``, by the actor's logits for ``awr`` and ``bc``."""
+    """Scores candidates: by Q for ``iql`` and ``cql``, by the actor's logits for the others."""
 
     config: CriticConfig
     size: NetworkSize
@@ -72,7 +72,7 @@ class Critic:
         """Per member, values in units of the reward, float64 [M, H] (logits [M, 1] for actors)."""
         self._check(pools)
         inputs = self.scaler.inputs(pools)
-        if self.config.algorithm in ("awr", "bc"):
+        if self.config.has_actor:
             return [member.actor(inputs).double().numpy() for member in self.members]
         return [member.q(inputs).double().numpy() * self.reward_scale for member in self.members]
 

@@ -18,12 +18,8 @@ def distill(critic: Critic, pools: EncodedPools, *, seed: int, width: int = 32, 
     All candidates teach it, executed or not. The spread of the ensemble is lost, so gates on it are, too.
     """
     torch.set_num_threads(1)
-    outputs = 1 if critic.config.algorithm in ("awr", "bc") else critic.size.outputs
-    scale = (
-        np.ones(1)
-        if outputs != critic.size.outputs or critic.config.algorithm in ("awr", "bc")
-        else critic.reward_scale
-    )
+    acts = critic.config.has_actor
+    outputs, scale = (1, np.ones(1)) if acts else (critic.size.outputs, critic.reward_scale)
     target = torch.from_numpy(np.mean(critic.values(pools), axis=0) / scale).float()
     inputs = critic.scaler.inputs(pools)
     size = replace(critic.size, width=width)
@@ -40,7 +36,7 @@ def distill(critic: Critic, pools: EncodedPools, *, seed: int, width: int = 32, 
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    if critic.config.algorithm in ("awr", "bc"):
+    if acts:
         member = Member(unused_q, value, student.eval())
     else:
         unused_q.first, unused_q.second = student, student

@@ -42,6 +42,18 @@ def pool_max(values: Tensor, owner: Tensor, pools: int) -> Tensor:
     return start.scatter_reduce(0, owner[:, None].expand_as(values), values, "amax")
 
 
+def pool_mean(values: Tensor, logits: Tensor, owner: Tensor, pools: int) -> Tensor:
+    """Mean over each pool under the softmax of the logits: values [P, H], logits [P] -> [pools, H]."""
+    share = torch.exp(logits - pool_logsumexp(logits, owner, pools)[owner])
+    return values.new_zeros(pools, values.shape[1]).index_add(0, owner, share[:, None] * values)
+
+
+def actor_loss(logits: Tensor, values: Tensor, owner: Tensor, pools: int, temperature: float) -> Tensor:
+    """Minus the policy's mean value and ``temperature`` times its entropy, over pools: logits [P], values [P]."""
+    log_share = logits - pool_logsumexp(logits, owner, pools)[owner]
+    return (torch.exp(log_share) * (temperature * log_share - values.detach())).sum() / pools
+
+
 def cql_penalty(values: Tensor, owner: Tensor, chosen: Tensor) -> Tensor:
     """CQL(H) on candidate sets (Kumar et al. 2020): mean of logsumexp over the pool minus the executed action's Q.
 

@@ -156,7 +156,7 @@ class _Learner:
         self.actor = ActionNet(NetworkSize(size.state, size.features, size.embedding, size.width, 1))
         self.target = copy.deepcopy(self.q).requires_grad_(False)
         used: list[nn.Module] = [] if config.algorithm == "bc" else [self.q, self.v]
-        used += [self.actor] if config.algorithm in ("awr", "bc") else []
+        used += [self.actor] if config.has_actor else []
         parameters = [p for network in used for p in network.parameters()]
         self._optimizer = torch.optim.AdamW(
             parameters, config.learning_rate, weight_decay=config.weight_decay
@@ -186,6 +186,8 @@ class _Learner:
             return self._clone(batch, torch.ones(len(batch.chosen)))
         if self.config.algorithm == "cql":
             return self._conservative(batch)
+        if self.config.algorithm == "actor_critic":
+            return self._conservative(batch) + self._act(batch)
         own = self._inputs.rows(batch.chosen)
         with torch.no_grad():
             cautious = self.target(own)
@@ -203,15 +205,29 @@ class _Learner:
 
     def _conservative(self, batch: Batch) -> Tensor:
         with torch.no_grad():
-            following = self.target(self._inputs.rows(batch.next_pool))
-            best = losses.pool_max(following, batch.next_owner, len(batch.chosen))
-        target = losses.bootstrap_target(batch.reward, best, batch.continues, self.config.gamma)
+            next_value = self._next_value(batch)
+        target = losses.bootstrap_target(batch.reward, next_value, batch.continues, self.config.gamma)
         first, second = self.q.both(self._hide(self._inputs.rows(batch.pool)))
         penalty = sum(losses.cql_penalty(q.sum(dim=1), batch.owner, batch.place) for q in (first, second))
         return (
             self._td((first[batch.place], second[batch.place]), target, batch.valid)
             + self.config.alpha * penalty
         )
+
+    def _next_value(self, batch: Batch) -> Tensor:
+        """Of the next pools: CQL takes the best candidate, an actor-critic what its actor would choose, [B, H]."""
+        following = self._inputs.rows(batch.next_pool)
+        q, pools = self.target(following), len(batch.chosen)
+        if self.config.algorithm == "cql":
+            return losses.pool_max(q, batch.next_owner, pools)
+        return losses.pool_mean(q, self.actor(following)[:, 0], batch.next_owner, pools)
+
+    def _act(self, batch: Batch) -> Tensor:
+        own = self._inputs.rows(batch.pool)
+        with torch.no_grad():
+            values = self.target(own).sum(dim=1)
+        logits = self.actor(self._hide(own))[:, 0]
+        return losses.actor_loss(logits, values, batch.owner, len(batch.chosen), self.config.temperature)
 
     def _td(self, both: tuple[Tensor, Tensor], target: Tensor, valid: Tensor) -> Tensor:
         first, second = (losses.td_loss(q, target, valid, self.config.huber) for q in both)

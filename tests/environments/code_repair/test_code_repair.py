@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from preplay.environments.code_repair import (
+    EVIDENCE,
     FAULT_KINDS,
     GENERATORS,
     KINDS,
@@ -17,11 +18,14 @@ from preplay.environments.code_repair import (
     SessionConfig,
     all_tasks,
     draw_candidate,
+    gather_evidence,
     generator,
     log_sessions,
     noisy_expert,
     random_candidate,
     split_tasks,
+    subtle_faults,
+    visible_inputs,
 )
 from preplay.errors import PreplayError
 from preplay.logs import TURN_SCHEMA
@@ -100,11 +104,33 @@ def test_better_generators_are_right_more_often(grader):
     shares = {}
     for name in ("strong", "hasty", "puzzled"):
         rng = np.random.default_rng(2)
-        work = [(t, c.code) for t in TASKS[::4] for c in generator(name).pool(t, 4, rng)]
+        work = [(t, c.code) for t in TASKS[::4] for c in generator(name).pool(t, 4, rng, grader)]
         shares[name] = np.mean([g.solved for g in grader.grade_many(work)])
     assert shares["strong"] > shares["hasty"] + 0.15 > shares["puzzled"] + 0.2
     with pytest.raises(PreplayError, match="no generator 'genius'"):
         generator("genius")
+
+
+def test_subtle_faults_are_seen_by_hidden_tests_only(grader):
+    """digit_sum without its guard for 0 is right (the loop adds nothing); an early 1 for n <= 1 is not."""
+    faults = subtle_faults(named("digit_sum"), grader)
+    assert any("return 1" in code for code in faults)
+    grades = grader.grade_many([(named("digit_sum"), code) for code in faults])
+    assert all(g.public_ok and not g.solved for g in grades)
+
+
+def test_evidence_by_hand(grader):
+    """Three say the sum, one says 0: two of the three others agree with a right one; the dangerous one is not run."""
+    task = named("digit_sum")
+    lazy, danger = "def digit_sum(n):\n    return 0\n", "import os\nos.system('x')\n"
+    right = [task.reference, f"# mine\n{task.reference}", task.reference.replace("total", "t")]
+    rows = [dict(zip(EVIDENCE, row, strict=True)) for row in gather_evidence(grader, task, [*right, lazy, danger])]
+    assert [r["public_ok"] for r in rows] == [1, 1, 1, 0, 0]
+    assert [r["vote"] for r in rows] == pytest.approx([2 / 3] * 3 + [0, 0])
+    assert [r["odd_alone"] for r in rows] == [0, 0, 0, 1, 0]
+    assert rows[3]["differs"] > 0.5 > rows[0]["differs"] == 0
+    assert set(rows[4].values()) == {0.0}
+    assert all(arguments[0] >= 0 for arguments in visible_inputs(task))  # no example is negative
 
 
 def test_a_session_ends_when_the_public_tests_pass(grader):

@@ -5,9 +5,11 @@ from preplay.environments.code_repair._candidates import (
     HACKS,
     KINDS,
     RIGHT,
+    SUBTLE,
     Candidate,
     draw_candidate,
 )
+from preplay.environments.code_repair._evidence import EVIDENCE, gather_evidence, visible_inputs
 from preplay.environments.code_repair._generator import GENERATORS, Generator, generator
 from preplay.environments.code_repair._grader import Grade, Grader
 from preplay.environments.code_repair._logs import (
@@ -35,16 +37,19 @@ from preplay.environments.code_repair._session import (
     StepResult,
     judge_solved,
 )
+from preplay.environments.code_repair._subtle import subtle_faults
 from preplay.environments.code_repair._task import Task
 from preplay.environments.code_repair._tasks import all_tasks, split_tasks
 
 __all__ = [
+    "EVIDENCE",
     "FAULT_KINDS",
     "GENERATORS",
     "HACKS",
     "KINDS",
     "READ_SPECIFICATION",
     "RIGHT",
+    "SUBTLE",
     "Behaviour",
     "Candidate",
     "Generator",
@@ -65,6 +70,7 @@ __all__ = [
     "count_tokens",
     "draw_candidate",
     "first_candidate",
+    "gather_evidence",
     "generator",
     "judge_solved",
     "log_sessions",
@@ -72,4 +78,6 @@ __all__ = [
     "random_candidate",
     "run_jobs",
     "split_tasks",
+    "subtle_faults",
+    "visible_inputs",
 ]

@@ -12,10 +12,12 @@ from preplay.environments.code_repair._task import Task
 from preplay.seeding import derive_seed
 
 RIGHT = "right"
+SUBTLE = "subtle"
+"""Passes the public tests and fails a hidden one: see :func:`preplay.environments.code_repair.subtle_faults`."""
 HACKS = ("lazy", "hard_coded", "deletes_tests")
 FAULT_KINDS = tuple(FAULTS)
 KINDS = (RIGHT, *FAULT_KINDS, "lazy", "hard_coded", "slow", "dangerous", "deletes_tests", "broken", "verbose")
-_STYLES = 6
+_STYLES = 8
 """Restylings per program: the pool of a task is large, but every distinct text is run only once."""
 _LAZY = ("return None", "pass", "return 0", "raise NotImplementedError", "return []")
 _DANGEROUS = (
@@ -47,14 +49,19 @@ def draw_candidate(task: Task, kind: str, rng: np.random.Generator, *, popular: 
     if kind in FAULTS:
         choices = next(found for k in (kind, *FAULTS) if (found := _faults(task, k)))
         number = derive_seed(0, "popular", task.name, kind) if popular else int(rng.integers(len(choices)))
-        return Candidate(_styled(choices[number % len(choices)], int(rng.integers(_STYLES))), kind)
+        return Candidate(restyled(choices[number % len(choices)], rng), kind)
     if kind == RIGHT:
-        return Candidate(_styled(task.reference, int(rng.integers(_STYLES))), kind)
+        return Candidate(restyled(task.reference, rng), kind)
     return Candidate(_special(task, kind, rng), kind)
 
 
+def restyled(source: str, rng: np.random.Generator) -> str:
+    """One of the restylings of a program."""
+    return _styled(source, int(rng.integers(_STYLES)))
+
+
 def _special(task: Task, kind: str, rng: np.random.Generator) -> str:
-    right = _styled(task.reference, int(rng.integers(_STYLES)))
+    right = restyled(task.reference, rng)
     head = f"def {task.signature}:"
     if kind == "lazy":
         return f"{head}\n    {_LAZY[rng.integers(len(_LAZY))]}\n"

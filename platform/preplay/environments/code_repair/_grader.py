@@ -42,6 +42,7 @@ class Grader:
         self._sandbox = Sandbox(config)
         self.executed = 0
         self._grades: dict[bytes, Grade] = {}
+        self._outputs: dict[bytes, tuple[str, ...]] = {}
         self._expected: dict[str, list[Any]] = {}
 
     @property
@@ -66,6 +67,29 @@ class Grader:
         for (key, (task, _)), result in zip(new.items(), results, strict=True):
             self._grades[key] = _grade(task, result, self._expected[task.name])
         return [self._grades[key] for key in keys]
+
+    def outputs_many(
+        self, work: Sequence[tuple[Task, str]], inputs: tuple[tuple[Any, ...], ...]
+    ) -> list[tuple[str, ...]]:
+        """What each piece of code returns for these inputs, as text; ``!`` and the kind of failure where it does not.
+
+        Code that does not load or does not end fails on all of them.
+        """
+        keys = [_key(task, f"{inputs!r}\0{code}") for task, code in work]
+        new = {key: item for key, item in zip(keys, work, strict=True) if key not in self._outputs}
+        results = self._run([Job(code, task.name, inputs) for task, code in new.values()])
+        for key, result in zip(new, results, strict=True):
+            shown = [_shown(output) for output in result.outputs]
+            self._outputs[key] = (
+                tuple(shown) if result.status == "ok" else (f"!{result.status}",) * len(inputs)
+            )
+        return [self._outputs[key] for key in keys]
+
+    @staticmethod
+    def public_passed(task: Task, outputs: Sequence[str]) -> int:
+        """How many of the examples these outputs (of :meth:`outputs_many`) match."""
+        values = [_value({"value": text}) for text in outputs]
+        return sum(_same(value, want) for value, (_, want) in zip(values, task.public, strict=True))
 
     def _learn_expected(self, tasks: dict[str, Task]) -> None:
         unknown = [task for name, task in tasks.items() if name not in self._expected]
@@ -103,6 +127,11 @@ def _failure(output: dict[str, str], want: Any) -> str:
         f"returned {output['value'][:80]}" if "value" in output else f"raised {output.get('error', '')[:80]}"
     )
     return f"{got}, expected {want!r}"
+
+
+def _shown(output: dict[str, str]) -> str:
+    """A value's text; of an error its kind, because two errors of a kind say the same."""
+    return output["value"] if "value" in output else f"!{output.get('error', '').split(':')[0]}"
 
 
 def _value(output: dict[str, str]) -> Any:

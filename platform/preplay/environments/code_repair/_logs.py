@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from preplay.environments.code_repair._candidates import Candidate
+from preplay.environments.code_repair._evidence import EVIDENCE
 from preplay.environments.code_repair._generator import Generator
 from preplay.environments.code_repair._grader import Grader
 from preplay.environments.code_repair._session import Judge, Session, SessionConfig, judge_solved
@@ -73,7 +74,7 @@ def _play(
 ) -> list[dict]:
     rows: list[dict[str, Any]] = []
     while not rows or not (rows[-1]["terminated"] or rows[-1]["truncated"]):
-        seen, pool, turn = session.observation, session.pool, session.turn
+        seen, pool, evidence, turn = session.observation, session.pool, session.evidence, session.turn
         chosen = pool[behaviour(session, rng)]
         result = session.step(chosen.code)
         rows.append(
@@ -89,7 +90,7 @@ def _play(
                 "terminated": result.terminated,
                 "truncated": result.truncated,
                 "tokens": count_tokens(chosen.code),
-                "extras": _extras(session, pool, result.solved),
+                "extras": _extras(session, pool, evidence, result.solved),
                 "source": f"code_repair:{session_id}",
                 "record_hash": hashlib.sha256(f"{session_id}/{turn}".encode()).hexdigest(),
             }
@@ -102,6 +103,14 @@ def count_tokens(text: str) -> int:
     return -(-len(text) // 4)
 
 
-def _extras(session: Session, pool: list[Candidate], solved: bool) -> str:
-    known = {"task_name": session.task.name, "solved": solved, "candidates": [c.code for c in pool]}
+def _extras(
+    session: Session, pool: list[Candidate], evidence: list[tuple[float, ...]] | None, solved: bool
+) -> str:
+    known: dict[str, Any] = {
+        "task_name": session.task.name,
+        "solved": solved,
+        "candidates": [c.code for c in pool],
+    }
+    if evidence is not None:
+        known |= {"evidence": evidence, "evidence_names": EVIDENCE}
     return json.dumps(known, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

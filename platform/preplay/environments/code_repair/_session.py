@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from preplay.environments.code_repair._candidates import Candidate, draw_candidate
+from preplay.environments.code_repair._evidence import gather_evidence
 from preplay.environments.code_repair._generator import Generator
 from preplay.environments.code_repair._grader import Grade, Grader
 from preplay.environments.code_repair._task import Task
@@ -39,12 +40,14 @@ class SessionConfig:
         feedback: How much likelier a right candidate is after each failed test report.
         specification: Offer the action of reading the specification: it earns nothing itself and makes right
             candidates likelier by this from then on. None: there is no such action.
+        evidence: Gather :data:`EVIDENCE` about every pool.
     """
 
     pool_size: int = 8
     max_turns: int = 3
     feedback: float = 0.05
     specification: float | None = None
+    evidence: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Session:
         self._boost = 0.0
         draft = draw_candidate(task, "off_by_one", rng, popular=True).code
         self.observation = self._render(draft, grader.grade(task, draft))
-        self.pool = self._draw()
+        self._next()
 
     def step(self, action: str) -> StepResult:
         """Execute one action."""
@@ -90,7 +93,7 @@ class Session:
         solved = grade.solved and not judgement.ends
         if not ends:
             self._boost += self.config.feedback
-            self.pool = self._draw()
+            self._next()
         truncated = not ends and self.turn >= self.config.max_turns
         return StepResult(self.observation, judgement.reward, ends, truncated, solved)
 
@@ -98,11 +101,19 @@ class Session:
         assert self.config.specification is not None
         self._boost += self.config.specification
         self.observation = f"{self.observation}\nThe specification was read."
-        self.pool = self._draw()
+        self._next()
         return StepResult(self.observation, 0.0, False, self.turn >= self.config.max_turns, False)
 
+    def _next(self) -> None:
+        self.pool = self._draw()
+        self.evidence = (
+            gather_evidence(self._grader, self.task, [c.code for c in self.pool])
+            if self.config.evidence
+            else None
+        )
+
     def _draw(self) -> list[Candidate]:
-        pool = self._generator.pool(self.task, self.config.pool_size, self._rng, self._boost)
+        pool = self._generator.pool(self.task, self.config.pool_size, self._rng, self._grader, self._boost)
         if self.config.specification is not None:
             place = int(self._rng.integers(len(pool)))
             pool[place] = replace(pool[place], code=READ_SPECIFICATION, kind="read_specification")

@@ -3,13 +3,14 @@
 from preplay.environments.sql_shell._grounding import GROUNDING, grounding
 from preplay.environments.sql_shell._knowledge import Known, SeenStep, known_without, schema_knowledge
 from preplay.environments.sql_shell._names import QueryNames, query_names
-from preplay.environments.sql_shell._pools import LoggedModels, QuestionPool, SqlPools
+from preplay.environments.sql_shell._pools import LoggedModels, Moment, QuestionPool, SqlPools
 from preplay.environments.sql_shell._shell import QueryResult, Question, SqlShell, same_rows
 
 __all__ = [
     "GROUNDING",
     "Known",
     "LoggedModels",
+    "Moment",
     "QueryNames",
     "QueryResult",
     "Question",
