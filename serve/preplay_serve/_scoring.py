@@ -69,6 +69,10 @@ class ModelPool:
                 self._loaded.popitem(last=False)
             return self._loaded[name]
 
+    def holds(self, name: str) -> bool:
+        """Whether this critic is loaded."""
+        return name in self._loaded
+
     def warm(self) -> None:
         """Load as many published critics as are kept loaded, so that the first requests need not wait."""
         for record in self._store.artifacts.list("critic")[: self._config.scoring.loaded_models]:

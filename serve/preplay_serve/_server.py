@@ -26,8 +26,7 @@ def serve_until(
         address: Ray cluster; a local one by default.
         on_ready: Called when requests are answered.
     """
-    if haproxy:
-        os.environ["RAY_SERVE_ENABLE_HA_PROXY"] = "1"  # read by Serve when it is imported
+    _prepare_serve(haproxy)
     import ray
     from ray import serve
     from ray.serve.schema import LoggingConfig
@@ -48,3 +47,15 @@ def serve_until(
         serve.shutdown()
         if address is None:
             ray.shutdown()
+
+
+def _prepare_serve(haproxy: bool) -> None:
+    """Switches that Serve reads when it is imported, here and in the processes that it starts.
+
+    Nothing here blocks an event loop for long, so that replicas and proxies do all in one: Serve's hand-over between
+    two loops, of every request and every answer, costs more than a remembered decision.
+    """
+    for name in ("RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD", "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP"):
+        os.environ.setdefault(name, "0")
+    if haproxy:
+        os.environ["RAY_SERVE_ENABLE_HA_PROXY"] = "1"

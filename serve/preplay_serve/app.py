@@ -56,10 +56,11 @@ class Api:
         return create_app(Service(self._config, self._store, self._answer))
 
     async def _answer(self, item: ScoreItem) -> Scored | PreplayError:
-        try:
-            await self._hold(item.model)
-        except PreplayError as error:
-            return error
+        if not self._scoring.pool.holds(item.model):
+            try:
+                await self._hold(item.model)
+            except PreplayError as error:
+                return error
         return await self.decide(item)  # pyright: ignore[reportArgumentType, reportReturnType]
 
     @serve.batch
