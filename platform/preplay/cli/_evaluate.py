@@ -21,7 +21,7 @@ from preplay.cli._console import (
     settings,
 )
 
-POLICY_HELP = "Policy: `python:module:function`, `env:NAME` or `cloned:FOLDER`."
+POLICY_HELP = "Policy: `python:module:function`, `chat:FILE.yaml`, `cloned:FOLDER` or `env:NAME`."
 Embedded = Annotated[str, typer.Option("--data", help="Embedded dataset written by `embed`.")]
 Models = Annotated[str, typer.Option("--models", help="World models written by `train`.")]
 Output = Annotated[Path, typer.Option(help="Folder of the report to write.")]

@@ -4,7 +4,7 @@ from preplay.logs._card import DataCard, PolicyCard, PropensityCard, Spread, dat
 from preplay.logs._dataset import export_jsonl, ingest, load_card, load_quarantine, load_turns, write_dataset
 from preplay.logs._files import Line, LogFile
 from preplay.logs._language import dominant_language
-from preplay.logs._messages import ToolCall, parse_action, render_action
+from preplay.logs._messages import ToolCall, parse_action, parse_arguments, parse_observation, render_action
 from preplay.logs._outcomes import Joined, Outcomes, join_outcomes, read_outcomes
 from preplay.logs._read import ReadResult, read_logs
 from preplay.logs._records import Merged, Outcome, Quarantined, RawTurn
@@ -42,6 +42,8 @@ __all__ = [
     "load_quarantine",
     "load_turns",
     "parse_action",
+    "parse_arguments",
+    "parse_observation",
     "read_logs",
     "read_outcomes",
     "reader",

@@ -29,6 +29,11 @@ class ToolCall:
     arguments: Any
     id: str | None = None
 
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as the vendors' APIs want them: JSON in a string."""
+        return self.arguments if isinstance(self.arguments, str) else canonical_json(self.arguments)
+
 
 @dataclass(slots=True)
 class Message:
@@ -81,6 +86,27 @@ def parse_arguments(arguments: Any) -> Any:
 def render_observation(messages: Sequence[Message]) -> str:
     """What the agent newly saw: texts as they are, tool results and other agents' words as JSON lines."""
     return "\n".join(_render(m) for m in messages)
+
+
+def parse_observation(observation: str) -> tuple[list[str], str]:
+    """The tool results of an observation, in order, and all that is none."""
+    results, others = [], []
+    for line in observation.split("\n"):
+        found = _tool_results(line)
+        if found is None:
+            others.append(line)
+        else:
+            results += found
+    return results, "\n".join(others)
+
+
+def _tool_results(line: str) -> list[str] | None:
+    if not line.startswith('{"tool_results":['):
+        return None
+    try:
+        return [str(result["content"]) for result in json.loads(line)["tool_results"]]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _render(message: Message) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import ray
@@ -99,8 +100,9 @@ def _estimate_all(
 
 def _load_policies(context: Context, given: Mapping[str, Policy]) -> dict[str, Policy]:
     specs = dict.fromkeys(context.request.policies)
+    answers = str(context.request.cache / "answers")
     policies = {
-        spec: given[spec] if spec in given else load_policy(spec, context.environment, context.encoder)
+        spec: given.get(spec) or load_policy(spec, context.environment, context.encoder, answers)
         for spec in specs
     }
     names = [policy.name for policy in policies.values()]
@@ -141,6 +143,8 @@ def _imagine(
 def policy_key(spec: str) -> str:
     """What stands for a policy on disk: its specification and the content behind it."""
     form, _, rest = spec.partition(":")
+    if form == "chat":
+        return f"{spec}@{hashlib.sha256(Path(rest).read_bytes()).hexdigest()}"
     if form == "cloned":
         return f"{spec}@{read_manifest(rest).content_hash}"
     if form == "python":

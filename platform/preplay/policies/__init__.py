@@ -1,5 +1,6 @@
 """Policies: the agents whose value is asked for."""
 
+from preplay.policies._chat import ChatConfig, ChatPolicy
 from preplay.policies._clone import ClonedPolicy, TextEncoder, fit_clone
 from preplay.policies._clone_files import load_clone, save_clone
 from preplay.policies._load import HasPolicies, load_policy
@@ -10,6 +11,8 @@ __all__ = [
     "ActionBatch",
     "AgentState",
     "AnswerCache",
+    "ChatConfig",
+    "ChatPolicy",
     "ClonedPolicy",
     "FunctionPolicy",
     "HasPolicies",

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from preplay.errors import PreplayError
+from preplay.policies._chat import chat_policy
 from preplay.policies._clone import TextEncoder
 from preplay.policies._clone_files import load_clone
 from preplay.policies._protocol import Policy
 from preplay.policies._python import python_policy
 
-_FORMS = "Write python:module:attribute, env:NAME or cloned:PATH."
+_FORMS = "Write python:module:attribute, chat:FILE.yaml, cloned:PATH or env:NAME."
 
 
 class HasPolicies(Protocol):
@@ -26,7 +27,10 @@ class HasPolicies(Protocol):
 
 
 def load_policy(
-    spec: str, environment: HasPolicies | None = None, encoder: TextEncoder | None = None
+    spec: str,
+    environment: HasPolicies | None = None,
+    encoder: TextEncoder | None = None,
+    answers: str | None = None,
 ) -> Policy:
     """The policy that ``spec`` names.
 
@@ -34,9 +38,13 @@ def load_policy(
     form                       policy
     ========================== ================================================================================
     ``python:module:attribute``  a function (state text or ``AgentState`` -> text), a class or an object
+    ``chat:FILE.yaml``           a language model behind an OpenAI-compatible endpoint; a file of ``ChatConfig``
     ``env:NAME``                 a policy that ``environment`` brings along
     ``cloned:PATH``              an artifact written by ``save_clone``; needs the ``encoder`` it was fitted with
     ========================== ================================================================================
+
+    Args:
+        answers: Folder that keeps the answers of ``chat:`` policies; in memory only by default.
 
     Raises:
         PreplayError: When the form is unknown or what it names cannot be used as a policy.
@@ -45,6 +53,8 @@ def load_policy(
     match form:
         case "python":
             return python_policy(rest)
+        case "chat":
+            return chat_policy(rest, answers)
         case "env":
             return _environment_policy(rest, environment)
         case "cloned":
