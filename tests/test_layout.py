@@ -19,9 +19,9 @@ LAYERS = [
     {"environments"},
     {"world_model", "critics", "rewards"},
     {"rollout"},
-    {"estimators", "control", "rehearsal"},
+    {"estimators", "control", "rehearsal", "backtest"},
     {"report"},
-    {"pipeline", "backtest", "client"},
+    {"pipeline", "client"},
     {"sweep"},
     {"cli"},
 ]

@@ -108,7 +108,7 @@ def test_states_hold_the_previous_action_of_their_own_session():
             assert not data.blocks.previous[row].any()
         else:
             assert (data.blocks.previous[row] == log.bank.embeddings[log.action_id[row - 1]]).all()
-    assert (data.session == np.cumsum(log.turns["turn"].to_numpy() == 0) - 1).all()
+    assert data.session == log.turns["session_id"].to_pylist()
 
 
 def test_it_says_only_what_was_logged_and_varies(clone):

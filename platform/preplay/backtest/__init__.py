@@ -8,6 +8,7 @@ from preplay.backtest._describe import action_notes
 from preplay.backtest._estimate import AskedActions, estimate_actions, estimate_policy
 from preplay.backtest._features import Features, Representation
 from preplay.backtest._intervals import calibrated, combine_labelled
+from preplay.backtest._judge import FEW_POLICIES
 from preplay.backtest._leaks import Leaks, find_leaks
 from preplay.backtest._predict import ACTIONS_ONLY, candidates, predict
 from preplay.backtest._problem import Problem, make_problem
@@ -22,6 +23,7 @@ from preplay.backtest._view import Prediction, View
 __all__ = [
     "ACTIONS_ONLY",
     "BASELINES",
+    "FEW_POLICIES",
     "NESTED",
     "AskedActions",
     "BacktestConfig",

@@ -27,7 +27,7 @@ class BacktestConfig(BaseModel):
     folds: int = Field(default=5, ge=2)
     nested_folds: int = Field(default=2, ge=2)
     rows: int = Field(default=8000, ge=200)
-    level: float = Field(default=0.9, gt=0.5, lt=1)
+    level: float = Field(default=0.9, gt=0, lt=1)
     horizon: int | None = Field(default=None, ge=1)
     learners: tuple[Learner, ...] = ("logistic", "boosting")
     known: Literal["sessions", "actions"] = "sessions"

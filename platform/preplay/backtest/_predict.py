@@ -14,7 +14,7 @@ from preplay.backtest._value import ended_value, survival_value
 from preplay.backtest._view import Prediction, View, splits
 
 _LEAVES = 0.005
-ACTIONS_ONLY = ("first/logistic", "cells/chain", "grounding/fqe")
+ACTIONS_ONLY = ("cells/chain", "grounding/fqe")
 """Candidates that need no more of a policy than what it would do in logged states."""
 
 
@@ -41,8 +41,6 @@ def predict(
         return {t: _chain(view, t, config, folds) for t in targets}
     if name == "grounding/fqe":
         return {t: fitted_q(view, t, config, folds=folds) for t in targets}
-    if name == "first/logistic":
-        return {t: _first_actions(view, t, config, folds) for t in targets}
     success, leave = _rates(name, view, targets, config, folds)
     return {t: _value(view.features.problem, success, leave, t) for t in targets}
 
@@ -125,19 +123,3 @@ def _chain(view: View, target: int, config: BacktestConfig, folds: int) -> Predi
             values[f] = model.value(start / max(start.sum(), 1), habits, horizon, problem.gamma)
             weights[f] = len(begin)
     return Prediction(float(np.nansum(values * weights) / weights.sum()), values)
-
-
-def _first_actions(view: View, target: int, config: BacktestConfig, folds: int) -> Prediction:
-    """What sessions that begin with such an action are worth."""
-    problem, features = view.features.problem, view.of("agreement")
-    start = problem.turns.turn == 0
-    solved = (problem.returns > 0).astype(np.float64)[problem.turns.session]
-    chance = np.full(len(solved), np.nan)
-    for train, test in splits(view, [target], folds):
-        train, test = train[start[train]], test[start[test]]
-        rate = event_rate("logistic", features, solved, train, test, most=config.rows, seed=config.seed)
-        ended = problem.returns[problem.turns.session[train]]
-        chance[test] = rate * ended[ended > 0].mean() if (ended > 0).any() else 0.0
-    found = [chance[start & (problem.fold == f)] for f in range(problem.folds)]
-    by_fold = [float(np.nanmean(c)) if np.isfinite(c).any() else np.nan for c in found]
-    return Prediction(float(np.nanmean(chance)), np.array(by_fold))

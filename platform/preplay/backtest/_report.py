@@ -1,13 +1,21 @@
 """What a backtest says; JSON in and out, and in one sentence."""
 
-from typing import Literal
+import math
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer
 
 from preplay.actions import AdapterShares
 from preplay.backtest._support import Skill, Support
 
 Verdict = Literal["estimate", "not identified"]
+_ToJson = PlainSerializer(
+    lambda v: v if math.isfinite(v) else None, return_type=float | None, when_used="json"
+)
+Number = Annotated[float, BeforeValidator(lambda v: math.nan if v is None else v), _ToJson]
+"""A float; NaN, where nothing is known, is null in JSON."""
+Error = Annotated[float, BeforeValidator(lambda v: math.inf if v is None else v), _ToJson]
+"""A standard deviation; infinite, where nothing bounds it, is null in JSON."""
 
 
 class Bounds(BaseModel):
@@ -15,7 +23,7 @@ class Bounds(BaseModel):
 
     low: float
     high: float
-    error: float
+    error: Error
 
     @property
     def width(self) -> float:
@@ -32,7 +40,7 @@ class PolicyBacktest(BaseModel):
     policy: str
     logged: float | None
     """None: its rewards are not known, or not looked at."""
-    predicted: float
+    predicted: Number
     bounds: Bounds
     candidate: str
     """Representation and model, chosen on the other policies."""
@@ -60,13 +68,13 @@ class EstimatorScore(BaseModel):
     """How one estimator did over all left-out policies (points are shares × 100)."""
 
     estimator: str
-    pooled: float
-    worst: float
-    fold: float
-    spearman: float
+    pooled: Number
+    worst: Number
+    fold: Number
+    spearman: Number
     spearman_low: float
     spearman_high: float
-    regret: float
+    regret: Number
     """Logged value of the best policy minus that of the one predicted best, in points."""
     seconds: float = 0.0
     """CPU seconds."""
@@ -89,14 +97,16 @@ class BacktestReport(BaseModel):
     scores: list[EstimatorScore]
     chosen: EstimatorScore | None
     """The nested choice: the figure to quote."""
-    coverage: float = Field(description="share of folds whose logged value lies in the interval")
-    width: float = Field(description="mean width of the fold intervals, in points")
-    pooled_coverage: float
-    pooled_width: float
+    coverage: Number = Field(description="share of folds whose logged value lies in the interval")
+    width: Number = Field(description="mean width of the fold intervals, in points")
+    pooled_coverage: Number
+    pooled_width: Number
     refused: int
     limits: dict[str, float]
     level: float
     """Of the intervals."""
+    known: Literal["sessions", "actions"] = "sessions"
+    """What was looked at of each left-out policy."""
     gamma: float = 1.0
     """Discount per turn of all values here; 1: they are shares of solved sessions."""
     collect: list[Collect] = []
@@ -112,8 +122,9 @@ class BacktestReport(BaseModel):
         if self.chosen is None:
             return self.notes[-1]
         refused = f" {self.refused} would be refused." if self.refused else ""
+        how = "" if self.known == "sessions" else ", from their actions alone,"
         return (
-            f"On your logs, preplay predicted {len(self.policies)} left-out policies with "
+            f"On your logs, preplay predicted {len(self.policies)} left-out policies{how} with "
             f"{self.chosen.pooled:.1f} points of error (worst {self.chosen.worst:.1f}); "
             f"its {self.level:.0%} intervals held {self.coverage:.0%} of the parts.{refused}"
         )

@@ -80,6 +80,7 @@ def backtest(
         ),
         level=config.level,
         gamma=config.gamma,
+        known=config.known,
         collect=_collect(problem, views),
         families=problem.turns.families,
         notes=notes,

@@ -1,6 +1,13 @@
 """The steps put together: configuration, training, evaluation of policies, the demo."""
 
-from preplay.pipeline._config import PRESETS, EvaluationConfig, PreplayConfig, config_yaml, load_config
+from preplay.pipeline._config import (
+    PRESETS,
+    EvaluationConfig,
+    PreplayConfig,
+    StructureConfig,
+    config_yaml,
+    load_config,
+)
 from preplay.pipeline._context import EvaluationRequest
 from preplay.pipeline._demo import run_demo, write_logs
 from preplay.pipeline._evaluate import evaluate_policies, policy_key
@@ -14,6 +21,7 @@ __all__ = [
     "EvaluationRequest",
     "PreplayConfig",
     "ShadowResult",
+    "StructureConfig",
     "ValueFeatures",
     "clone_policy",
     "config_yaml",

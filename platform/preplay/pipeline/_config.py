@@ -6,11 +6,36 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from preplay.backtest import Learner
 from preplay.embedding import EncoderConfig
 from preplay.errors import PreplayError
 from preplay.estimators import FQEConfig
 from preplay.rollout import RolloutConfig
 from preplay.world_model import FeatureConfig, OptimiserConfig, WorldModelConfig
+
+
+class StructureConfig(BaseModel):
+    """How policies are judged by what their tool calls are made of, where the logs hold tool calls.
+
+    Args:
+        enabled: Whether they are.
+        solved_at: Reward of a turn from which its session is solved.
+        environment_key: Field of ``extras`` that names the environment; found by itself when absent.
+        horizon: Turn budget of the target policies, where it is not that of the logs.
+        asked_sessions: Logged sessions in whose states a policy without sessions of its own is asked, at most.
+        learners: Models per turn to choose among.
+        rows: Training rows per model.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    solved_at: float = 1.0
+    environment_key: str | None = None
+    horizon: int | None = Field(default=None, ge=1)
+    asked_sessions: int = Field(default=300, ge=1)
+    learners: tuple[Learner, ...] = ("logistic", "boosting")
+    rows: int = Field(default=8000, ge=200)
 
 
 class EvaluationConfig(BaseModel):
@@ -23,6 +48,7 @@ class EvaluationConfig(BaseModel):
         sampled_actions: Actions drawn from the policy per logged state for its value there.
         fqe: Settings of fitted Q evaluation.
         shown_sessions: Imagined sessions per policy in the report.
+        structure: Judging by the structure of tool calls, and backtests of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +59,7 @@ class EvaluationConfig(BaseModel):
     sampled_actions: int = Field(default=8, ge=1)
     fqe: FQEConfig = FQEConfig()
     shown_sessions: int = Field(default=4, ge=0)
+    structure: StructureConfig = StructureConfig()
 
 
 class PreplayConfig(BaseModel):
@@ -58,7 +85,11 @@ PRESETS: dict[str, PreplayConfig] = {
         ),
         rollout=RolloutConfig(rollouts=1),
         evaluation=EvaluationConfig(
-            resamples=1000, max_initial_states=100, sampled_actions=2, fqe=FQEConfig(iterations=4, steps=40)
+            resamples=1000,
+            max_initial_states=100,
+            sampled_actions=2,
+            fqe=FQEConfig(iterations=4, steps=40),
+            structure=StructureConfig(asked_sessions=50, learners=("logistic",), rows=2000),
         ),
     ),
 }

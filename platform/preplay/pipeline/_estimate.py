@@ -20,6 +20,7 @@ from preplay.pipeline._imagined import Imagined, imagined_values
 from preplay.pipeline._logged import log_ratios, logged_states, sampled_actions
 from preplay.pipeline._model_value import fit_model_value
 from preplay.pipeline._runs import Runner, at_most_bounds, runner, with_members
+from preplay.pipeline._structure import Structured
 from preplay.policies import Policy
 
 WEIGHTED = ("is", "pdis", "wis", "wpdis")
@@ -32,7 +33,7 @@ class PolicyEstimates:
     Args:
         headline: The number that leads.
         estimates: Every estimate by its short name: ``wpdis`` (logs alone), ``model.dm``, ``model.wdr``,
-            ``model.blend`` (their mean), ``model.magic``, ``fqe.dm``, ``fqe.wdr``.
+            ``model.blend`` (their mean), ``model.magic``, ``fqe.dm``, ``fqe.wdr``, ``structure``.
         batch: The sessions with the policy's ratios, for diagnostics; ratios may be None.
         corrected: The same with the Q function behind the headline; None without propensities.
         value_fit: r² of that Q function on the imagined returns it was fitted to.
@@ -54,7 +55,9 @@ class _OnModel:
     value_fit: float | None = None
 
 
-def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> PolicyEstimates:
+def estimate_policy(
+    context: Context, policy: Policy, imagined: Imagined, structured: Structured | None = None
+) -> PolicyEstimates:
     """Estimate the policy's value in every way that the logs allow."""
     ratios = log_ratios(context.data, policy)
     batch = replace(context.batch, log_ratio=ratios)
@@ -74,7 +77,11 @@ def estimate_policy(context: Context, policy: Policy, imagined: Imagined) -> Pol
         beyond=imagined.share_beyond(context.support_radius),
         spread=float(context.batch.returns.std()),
     )
-    headline = choose_headline(estimates, evidence, context.config.evaluation.level)
+    structure = structured.estimate(policy.name, context) if structured else None
+    if structure:
+        estimates["structure"] = structure
+    tested = structure if structured and structured.leads(policy.name) else None
+    headline = choose_headline(estimates, evidence, context.config.evaluation.level, tested)
     shown = estimates if wanted is None else {name: estimates[name] for name in _known(wanted, estimates)}
     return PolicyEstimates(headline, shown, batch, on_model.corrected, on_model.value_fit)
 

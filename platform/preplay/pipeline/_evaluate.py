@@ -40,6 +40,7 @@ from preplay.pipeline._describe import (
 )
 from preplay.pipeline._estimate import estimate_policy
 from preplay.pipeline._imagined import Imagined
+from preplay.pipeline._structure import Structured, judge_structure
 from preplay.policies import Policy, load_policy
 from preplay.report import EvaluationReport, PolicyResult, Ranking, Truth
 from preplay.rollout import FinishedBlock, RolloutResult, run_rollouts
@@ -77,18 +78,27 @@ def evaluate_policies(
         policies = _load_policies(context, given or {})
     logged = _logged_policies(context)
     rollouts = _imagine(context, policies | logged, on_block)
-    results = _estimate_all(context, policies, rollouts, console)
+    structured = judge_structure(context, policies, console)
+    results = _estimate_all(context, policies, rollouts, structured, console)
+    on_policy = {policy.name: rollouts[spec] for spec, policy in logged.items()}
     with console.status("Comparing policies"):
-        return _report(context, results, {policy.name: rollouts[spec] for spec, policy in logged.items()})
+        report = _report(context, results, on_policy)
+    return report.model_copy(update={"backtests": list(structured.tested.values())}) if structured else report
 
 
 def _estimate_all(
-    context: Context, policies: Mapping[str, Policy], rollouts: Mapping[str, RolloutResult], console: Console
+    context: Context,
+    policies: Mapping[str, Policy],
+    rollouts: Mapping[str, RolloutResult],
+    structured: Structured | None,
+    console: Console,
 ) -> list[_Judged]:
     """One Ray task per policy; the logs and models are put into the object store once."""
     shared = ray.put(context)
     task = ray.remote(num_cpus=1)(_result)
-    pending = [task.remote(shared, spec, policy, rollouts[spec]) for spec, policy in policies.items()]
+    pending = [
+        task.remote(shared, spec, policy, rollouts[spec], structured) for spec, policy in policies.items()
+    ]
     waiting = pending
     with console.status("Estimating") as status:
         while waiting:
@@ -153,11 +163,13 @@ def policy_key(spec: str) -> str:
     return f"{spec}@{version('preplay')}"
 
 
-def _result(context: Context, spec: str, policy: Policy, rollouts: RolloutResult) -> _Judged:
+def _result(
+    context: Context, spec: str, policy: Policy, rollouts: RolloutResult, structured: Structured | None
+) -> _Judged:
     """Everything about one policy; runs in a Ray worker."""
     torch.set_num_threads(1)
     imagined = Imagined.of(rollouts, context.gamma)
-    found = estimate_policy(context, policy, imagined)
+    found = estimate_policy(context, policy, imagined, structured)
     evaluation, seed = context.config.evaluation, context.config.seed
     result = PolicyResult(
         name=policy.name,
@@ -170,6 +182,7 @@ def _result(context: Context, spec: str, policy: Policy, rollouts: RolloutResult
         returns=returns_of(found.batch, level=evaluation.level, seed=seed),
         value_fit=found.value_fit,
         sessions=session_pairs(context, imagined),
+        structured=structured.found[policy.name] if structured else None,
     )
     comparable = found.headline.verdict != "not identified"
     return _Judged(result, resampled_headline(context, found.corrected) if comparable else None)

@@ -26,15 +26,20 @@ class ModelEvidence:
     spread: float
 
 
-def choose_headline(estimates: dict[str, Estimate], evidence: ModelEvidence, level: float) -> Estimate:
+def choose_headline(
+    estimates: dict[str, Estimate], evidence: ModelEvidence, level: float, tested: Estimate | None = None
+) -> Estimate:
     """The estimate to lead with.
 
     With propensities: weighted doubly robust on the world model, whose interval was tested for coverage.
-    Without: the mean of world model and FQE as bounds that include their disagreement and the model's bias;
+    Without: the estimate that backtests on these logs ``tested``, with the interval and the limits they taught.
+    Without either: the mean of world model and FQE as bounds that include their disagreement and the model's bias;
     refused when the policy leaves the logs' support or the bounds are as wide as the returns themselves.
     """
     if "model.wdr" in estimates:
         return estimates["model.wdr"]
+    if tested:
+        return tested
     model, fqe = estimates["model.dm"], estimates["fqe.dm"]
     assert model.raw_value is not None
     assert fqe.raw_value is not None

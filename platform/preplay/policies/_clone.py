@@ -38,13 +38,13 @@ class CloneData:
         actions: The R logged actions.
         blocks: Where the states lie, [R] rows.
         action_embedding: float32 [R, D].
-        session: int64 [R] number of the session each turn belongs to.
+        session: The session each turn belongs to.
     """
 
     actions: list[str]
     blocks: StateBlocks
     action_embedding: np.ndarray
-    session: np.ndarray
+    session: list[str]
 
 
 class ClonedPolicy:
@@ -120,7 +120,8 @@ def fit_clone(turns: EmbeddedTurns, encoder: TextEncoder, name: str) -> ClonedPo
             fix=f"Give at least {MIN_SESSIONS} of its sessions.",
         )
     data = _clone_data(turns)
-    space = choose_space(data.blocks, data.action_embedding, data.session)
+    number = np.repeat(np.arange(sessions), np.diff(turns.session_starts))
+    space = choose_space(data.blocks, data.action_embedding, number)
     return ClonedPolicy(name, data, space, encoder, turns.fingerprint)
 
 
@@ -135,5 +136,5 @@ def _clone_data(turns: EmbeddedTurns) -> CloneData:
         turns.turns["action"].to_pylist(),
         StateBlocks(bank[turns.observation_id], previous, task, turn),
         bank[turns.action_id],
-        np.repeat(np.arange(len(starts) - 1), np.diff(starts)),
+        turns.turns["session_id"].to_pylist(),
     )

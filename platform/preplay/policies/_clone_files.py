@@ -30,13 +30,14 @@ def save_clone(policy: ClonedPolicy, uri: str | Path, inputs: dict[str, str] | N
         "task": data.blocks.task,
         "turn": data.blocks.turn,
         "action": data.action_embedding,
-        "session": data.session,
         "coefficients": space.coefficients,
         "mean_action": space.mean_action,
     }
     with write_artifact(uri, KIND, config=config, inputs=inputs) as staging:
         save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, staging.path / "clone.safetensors")
-        pq.write_table(pa.table({"action": data.actions}), staging.path / "actions.parquet")
+        pq.write_table(
+            pa.table({"action": data.actions, "session_id": data.session}), staging.path / "actions.parquet"
+        )
 
 
 def load_clone(uri: str | Path, encoder: TextEncoder) -> ClonedPolicy:
@@ -45,10 +46,10 @@ def load_clone(uri: str | Path, encoder: TextEncoder) -> ClonedPolicy:
     config = artifact.manifest.config
     arrays = load_file(artifact.file("clone.safetensors"))
     blocks = StateBlocks(*(arrays[key] for key in ("observation", "previous", "task", "turn")))
-    actions = pq.read_table(artifact.file("actions.parquet"))["action"].to_pylist()
+    remembered = pq.read_table(artifact.file("actions.parquet")).to_pydict()
     return ClonedPolicy(
         config["name"],
-        CloneData(actions, blocks, arrays["action"], arrays["session"]),
+        CloneData(remembered["action"], blocks, arrays["action"], remembered["session_id"]),
         CloneSpace(**config["space"], coefficients=arrays["coefficients"], mean_action=arrays["mean_action"]),
         encoder,
         EncoderFingerprint(**config["fingerprint"]),

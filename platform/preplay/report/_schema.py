@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
+from preplay.backtest import BacktestReport, PolicyBacktest
 from preplay.estimators import Estimate, Interval
 from preplay.report._curves import CalibrationBin, Difference, Propensities, ReturnCurve, Weights
 from preplay.report._values import Mapping, Number, Series
 
-SCHEMA_VERSION = "2"
-"""Version 2 added weights, return curves, propensities, differences and the fit of Q; 1 is still read."""
+SCHEMA_VERSION = "3"
+"""Version 2 added weights, return curves, propensities, differences and the fit of Q, 3 backtests; all are read."""
 
 
 class _Record(BaseModel):
@@ -86,6 +87,8 @@ class PolicyResult(_Record):
     """Share of the variance of imagined returns that the Q function behind doubly robust estimates explains."""
     sessions: list[SessionPair] = []
     """A few to read; ten thousand would make the page heavy."""
+    structured: PolicyBacktest | None = None
+    """What its tool calls say, by the method of one of the report's backtests; None for plain text."""
 
     @field_validator("headline")
     @classmethod
@@ -142,7 +145,7 @@ class Ranking(_Record):
 class EvaluationReport(_Record):
     """``result.json``."""
 
-    schema_version: Literal["1", "2"] = SCHEMA_VERSION
+    schema_version: Literal["1", "2", "3"] = SCHEMA_VERSION
     title: str
     dataset: str
     created: AwareDatetime
@@ -161,6 +164,8 @@ class EvaluationReport(_Record):
     """The same distances for held-out logged sessions: the level to compare with."""
     model: ModelQuality | None = None
     ranking: list[Ranking] = []
+    backtests: list[BacktestReport] = []
+    """Logged policies left out and predicted; one for each kind of knowledge about target policies."""
     data_card: Mapping = {}
     configuration: Mapping = {}
     versions: dict[str, str] = {}

@@ -34,6 +34,8 @@ def summary_sentences(report: EvaluationReport) -> list[str]:
         *_bounded(bounded, fmt),
         *_refused(refused),
         *_against_truth(judged, fmt),
+        *(tested.sentence() for tested in report.backtests),
+        *_solved_shares(report.policies),
     ]
 
 
@@ -82,6 +84,13 @@ def _refused(policies: list[PolicyResult]) -> list[str]:
     if len(policies) > _MOST:
         return [f"{_names(policies)} cannot be judged, the first because: {_reason(policies[0])}"]
     return [f"{_quoted(p)} cannot be judged: {_reason(p)}" for p in policies]
+
+
+def _solved_shares(policies: Sequence[PolicyResult]) -> list[str]:
+    """Said where shares of solved sessions have another unit than the values above."""
+    shares = [p.structured for p in policies if p.structured]
+    shown = {e.policy for p in policies for e in p.estimates if e.estimator.startswith("structure/")}
+    return [found.sentence() for found in shares if found.policy not in shown]
 
 
 def _count(judged: list[PolicyResult], report: EvaluationReport) -> str:
