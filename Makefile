@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export RAY_USAGE_STATS_ENABLED ?= 0
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint unit bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -17,7 +17,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/preplay demo
 
-test: $(READY) lint
+# Types are checked while the first tests run.
+test: $(READY)
+	$(MAKE) --no-print-directory -j2 lint unit
+
+unit: $(READY)
 	$(BIN)/python -m pytest
 
 test-all: $(READY) lint

@@ -25,14 +25,13 @@ class Model(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Model
-
     def do_POST(self):
+        assert isinstance(model := self.server, Model)
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with self.server.lock:
-            self.server.requests.append(request)
-            self.server.keys.append(self.headers["Authorization"])
-            status, headers, body = self.server.replies.pop(0) if self.server.replies else (200, {}, None)
+        with model.lock:
+            model.requests.append(request)
+            model.keys.append(self.headers["Authorization"])
+            status, headers, body = model.replies.pop(0) if model.replies else (200, {}, None)
         said = f"{request['messages'][-1]['content']} {request.get('seed', '')}".strip()
         data = json.dumps(body or {"choices": [{"message": {"content": said}}]}).encode()
         self.send_response(status)
