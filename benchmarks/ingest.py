@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import psutil
 import pyarrow as pa
@@ -32,6 +33,7 @@ GOALS = {
     "Ray: GB resident": "< 4",
 }
 BATCH = 20_000
+TEXTS = 20_000
 
 
 @dataclass
@@ -147,25 +149,26 @@ def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def generate(path: Path, size: int) -> int:
-    """Sessions of 3 to 12 turns with about 1.3 kB a turn; returns the number of turns."""
+    """Sessions of 3 to 12 turns with about 1.3 kB of English a turn, in no order of their names; returns the number of turns."""
     draw = random.Random(0)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9))) for _ in range(3000)]
-    texts = [" ".join(draw.choices(words, k=draw.randint(20, 120))) for _ in range(2000)]
+    words = " ".join(topics.values()).split()
+    starts = [(draw.randrange(len(words) - 120), draw.randint(20, 120)) for _ in range(TEXTS)]
+    texts = [" ".join(words[start : start + length]) for start, length in starts]
     rows = session = written = 0
     with path.open("w") as out:
         while written < size:
             length = draw.randint(3, 12)
-            states = draw.choices(texts, k=length + 1)
+            states, name = draw.choices(texts, k=length + 1), f"{draw.getrandbits(64):016x}"
             for turn in range(length):
-                line = json.dumps(_row(draw, session, turn, length, states)) + "\n"
+                line = json.dumps(_row(draw, session, name, turn, length, states)) + "\n"
                 written += out.write(line)
             rows, session = rows + length, session + 1
     return rows
 
 
-def _row(draw: random.Random, session: int, turn: int, length: int, states: list[str]) -> dict:
+def _row(draw: random.Random, session: int, name: str, turn: int, length: int, states: list[str]) -> dict:
     return {
-        "session_id": f"session-{session:08d}",
+        "session_id": name,
         "turn_id": turn,
         "policy": f"policy-{session % 3}",
         "state": states[turn],

@@ -16,6 +16,7 @@ from preplay.logs._assemble import assemble_steps
 from preplay.logs._check import check_turn
 from preplay.logs._check_columns import check_block
 from preplay.logs._parse import Parsed, read_items
+from preplay.logs._records import RawTable
 from preplay.logs._sessions import Assembled, assemble
 
 TABLES = ("turns-csv", "balrog-csv")
@@ -74,7 +75,8 @@ def items(name, text):
         path = Path(folder) / "gpt_run" / "file.traj"
         path.parent.mkdir()
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
-        return list(read_items(readers()[name], LogFile(str(path))))
+        found = read_items(readers()[name], LogFile(str(path)))
+        return [i for item in found for i in (item.turns() if isinstance(item, RawTable) else [item])]
 
 
 def check_items(found):
@@ -245,7 +247,8 @@ def test_a_block_is_checked_as_its_turns_one_by_one(turns, session, extra):
     raws = [RawTurn(session, values, f"f:{i}", str(i), {"more": extra}) for i, values in enumerate(turns)]
     singly = Parsed()
     singly.check(raws, "f", 7)
-    block = check_block(raws, "f", 7)
+    table = RawTable.of(raws)
+    block = table and check_block(table, "f", 7)
     if block is not None:
         assert not singly.quarantined
         assert not singly.notes
@@ -262,7 +265,9 @@ def test_plain_turns_pass_as_a_block():
         "action_prob": 0.3,
     }
     raws = [RawTurn("s", dict(values, turn=i), f"f:{i}", str(i), {"tool": "x"}) for i in range(40)]
-    block = check_block(raws, "f", 0)
+    table = RawTable.of(raws)
+    assert table is not None
+    block = check_block(table, "f", 0)
     assert block is not None
     assert block["order"].to_pylist() == list(range(40))
     assert block["behavior_logprob"][0].as_py() == math.log(0.3)

@@ -64,9 +64,21 @@ def session_stats(turns: pa.Table, seed: int = 0) -> pa.Table:
 
 def _contents(turns: pa.Table, starts: np.ndarray, ends: np.ndarray, heads: list[dict]) -> list[bytes]:
     """A hash of policy, task, observations and actions per session."""
-    observations, actions = turns["observation"].to_pylist(), turns["action"].to_pylist()
+    texts = [_bytes_of(turns[name]) for name in ("observation", "action")]
     hashes = []
     for start, end, head in zip(starts, ends, heads, strict=True):
-        parts = [head["policy"], head["task"] or "", *observations[start:end], *actions[start:end]]
-        hashes.append(hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest())
+        digest = hashlib.blake2b(repr((head["policy"], head["task"])).encode(), digest_size=16)
+        for offsets, data in texts:
+            own = offsets[start : end + 1]
+            digest.update((own - own[0]).tobytes())
+            digest.update(data[own[0] : own[-1]])
+        hashes.append(digest.digest())
     return hashes
+
+
+def _bytes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, memoryview]:
+    """Where each text (and the one after the last) begins, and the bytes of all of them."""
+    whole = pa.concat_arrays(column.cast(pa.large_string()).chunks)
+    _, offsets, data = whole.buffers()
+    places = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    return places, memoryview(data or b"")

@@ -141,7 +141,9 @@ def _step(raw: RawTurn, file: str, seq: int, notes: Counter[str]) -> Step:
         "cost": _number("cost", get("cost")),
         "latency_s": _number("latency_s", get("latency_s")),
         "timestamp": _timestamp(get("timestamp")),
-        "extras": "{}" if not raw.extras and get("extras") is None else _extras(raw, notes),
+        "extras": "{}"
+        if not raw.extras and get("extras") is None
+        else _extras(get("extras"), raw.extras, notes),
     }
 
 
@@ -283,18 +285,18 @@ def _utc(value: dt.datetime) -> dt.datetime:
     return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
 
 
-def _extras(raw: RawTurn, notes: Counter[str]) -> str:
-    given = raw.values.get("extras")
+def _extras(given: Any, own: dict[str, Any], notes: Counter[str]) -> str:
+    """The record's own ``extras`` field and the fields that nothing else holds, as one object."""
     if given in (None, ""):
-        return _clean(canonical_json(raw.extras), notes)
+        return _clean(canonical_json(own), notes)
     value = _json_or_none(given) if isinstance(given, str) else given
     if not isinstance(value, dict):
         raise FieldError("extras", "not a JSON object")
-    if isinstance(given, str) and not raw.extras:
+    if isinstance(given, str) and not own:
         return _clean(given, notes)
-    if value.keys() & raw.extras.keys():
-        return _clean(canonical_json({**raw.extras, "extras": value}), notes)
-    return _clean(canonical_json({**value, **raw.extras}), notes)
+    if value.keys() & own.keys():
+        return _clean(canonical_json({**own, "extras": value}), notes)
+    return _clean(canonical_json({**value, **own}), notes)
 
 
 def _json_or_none(text: str) -> Any:

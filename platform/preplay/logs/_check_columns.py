@@ -4,8 +4,10 @@ N turns. A block is plain when every value has its field's own type and lies in 
 steps; this one costs a third, and nearly all turns of nearly all logs are plain.
 """
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,60 +18,53 @@ from preplay.logs._check import (
     FieldError,
     _extras,
     _logprob,
-    _order,
     _timestamp,
     text_of,
 )
-from preplay.logs._check import _count as _whole_number
-from preplay.logs._records import RawTurn
+from preplay.logs._records import RawTable, canonical_json
 
 Column = list[Any]
-_NONE, _FLOAT = type(None), {float, int}
+_NONE, _TIME = type(None), pa.timestamp("us", tz="UTC")
 
 
 class _NotPlain(ValueError):
     """A value that the check of single turns must look at."""
 
 
-def check_block(raws: Sequence[RawTurn], file: str, first: int) -> pa.Table | None:
+def check_block(raws: RawTable, file: str, first: int) -> pa.Table | None:
     """Steps (``STEP_SCHEMA``) of N turns with the arrival numbers ``first`` and up; None when not all are plain."""
     try:
         columns = _columns(raws)
         columns["seq"] = pa.array(np.arange(first, first + len(raws)))
         columns["file"] = pa.repeat(file, len(raws))
-        return pa.Table.from_arrays([columns[f.name].cast(f.type) for f in STEP_SCHEMA], schema=STEP_SCHEMA)
+        return pa.Table.from_arrays([columns[f.name] for f in STEP_SCHEMA], schema=STEP_SCHEMA)
     except (_NotPlain, FieldError, pa.ArrowInvalid, UnicodeEncodeError, OverflowError, RecursionError):
         return None
 
 
-def _columns(raws: Sequence[RawTurn]) -> dict[str, pa.Array]:
-    values = [raw.values for raw in raws]
-    whole = {"state" in v or "next_state" in v for v in values}
-    _require(len(whole) == 1)
-    state, following = ("state", "next_state") if whole == {True} else ("observation", "next_observation")
-    names = set().union(*values)
-
-    def column(name: str) -> Column:
-        return [v.get(name) for v in values] if name in names else []
+def _columns(raws: RawTable) -> dict[str, pa.Array]:
+    values = raws.values
+    whole = "state" in values or "next_state" in values
+    state, following = ("state", "next_state") if whole else ("observation", "next_observation")
 
     def filled(name: str, make: Callable[[Column], pa.Array], kind: pa.DataType) -> pa.Array:
-        return make(column(name)) if name in names else pa.nulls(len(raws), kind)
+        return make(values[name]) if name in values else pa.nulls(len(raws), kind)
 
     made = {
-        "session_id": _session_ids([raw.session_id for raw in raws]),
-        "source": pa.array([raw.source for raw in raws]),
-        "record_hash": pa.array([raw.record_hash for raw in raws]),
-        "policy": pa.array(list(map(_policy, column("policy") or [None] * len(raws)))),
-        "state": _texts(column(state)),
-        "action": _texts(column("action")),
+        "session_id": _session_ids(raws.session_ids),
+        "source": pa.array(raws.sources, pa.string()),
+        "record_hash": pa.array(raws.hashes, pa.string()),
+        "policy": _policies(values["policy"]) if "policy" in values else pa.repeat("logged", len(raws)),
+        "state": _texts(values.get(state, [])),
+        "action": _texts(values.get("action", [])),
         "next_state": filled(following, _optional_texts, pa.string()),
         "reward": filled("reward", _numbers, pa.float64()),
-        "order": filled("turn", _each(_order, int), pa.int64()),
-        "tokens": filled("tokens", _each(_tokens, int), pa.int64()),
-        "timestamp": filled("timestamp", _each(_timestamp, None), pa.timestamp("us", tz="UTC")),
-        "behavior_logprob": _logprobs(column("behavior_logprob"), column("action_prob"), len(raws)),
-        "extras": _all_extras(raws, "extras" in names),
-        "whole_state": pa.repeat(whole == {True}, len(raws)),
+        "order": filled("turn", _whole_numbers(2**31), pa.int64()),
+        "tokens": filled("tokens", _whole_numbers(2**53), pa.int64()),
+        "timestamp": filled("timestamp", _times, _TIME),
+        "behavior_logprob": _logprobs(values, len(raws)),
+        "extras": _all_extras(raws),
+        "whole_state": pa.repeat(whole, len(raws)),
         "lost": pa.repeat(False, len(raws)),
         "outcome": pa.repeat(False, len(raws)),
     }
@@ -89,11 +84,11 @@ def _types(column: Column) -> set[type]:
 
 def _session_ids(column: Column) -> pa.Array:
     _require(_types(column) == {str} and all(map(str.strip, column)))
-    return pa.array(column)
+    return pa.array(column, pa.string())
 
 
-def _policy(value: Any) -> str:
-    return ("" if value is None else text_of(value)) or "logged"
+def _policies(column: Column) -> pa.Array:
+    return pa.array([("" if value is None else text_of(value)) or "logged" for value in column], pa.string())
 
 
 def _texts(column: Column) -> pa.Array:
@@ -119,33 +114,39 @@ def _flags(column: Column) -> pa.Array:
     return pa.array(column, pa.bool_())
 
 
-def _each(check: Callable[[Any], Any], kind: type | None) -> Callable[[Column], pa.Array]:
-    """Values of one type (any, when None), each through the check of single turns."""
+def _whole_numbers(limit: int) -> Callable[[Column], pa.Array]:
+    """Whole numbers from 0 up to below a limit."""
 
     def make(column: Column) -> pa.Array:
-        _require(kind is None or _types(column) <= {kind, _NONE})
-        found = [check(value) for value in column]
-        return pa.array(found, pa.int64() if kind is int else pa.timestamp("us", tz="UTC"))
+        _require(_types(column) <= {int, _NONE})
+        _require(all(value is None or 0 <= value < limit for value in column))
+        return pa.array(column, pa.int64())
 
     return make
 
 
-def _tokens(value: Any) -> int | None:
-    return _whole_number("tokens", value)
+def _times(column: Column) -> pa.Array:
+    return pa.array(list(map(_timestamp, column)), _TIME)
 
 
-def _logprobs(logged: Column, probability: Column, rows: int) -> pa.Array:
+def _logprobs(values: dict[str, Column], rows: int) -> pa.Array:
     """Logged log-probabilities, or the logarithms of probabilities where only those are there."""
-    if not logged and not probability:
-        return pa.nulls(rows, pa.float64())
-    pairs = zip(logged or [None] * rows, probability or [None] * rows, strict=True)
-    return pa.array([_logprob(*pair) for pair in pairs], pa.float64())
+    logged, probability = (values.get(name, [None] * rows) for name in ("behavior_logprob", "action_prob"))
+    if (
+        "behavior_logprob" not in values
+        and _types(probability) <= {float}
+        and all(0 < p <= 1 for p in probability)
+    ):
+        return pa.array(list(map(math.log, probability)), pa.float64())
+    return pa.array(list(map(_logprob, logged, probability)), pa.float64())
 
 
-def _all_extras(raws: Sequence[RawTurn], given: bool) -> pa.Array:
-    if not given and not any(raw.extras for raw in raws):
-        return pa.repeat("{}", len(raws))
+def _all_extras(raws: RawTable) -> pa.Array:
+    given = raws.values.get("extras")
+    if given is None:
+        texts = list(map(canonical_json, raws.extras)) if any(raws.extras) else ["{}"] * len(raws)
+        return pa.array(texts, pa.string())
     notes: Counter[str] = Counter()
-    found = [_extras(raw, notes) for raw in raws]
+    found = list(map(partial(_extras, notes=notes), given, raws.extras))
     _require(not notes)
-    return pa.array(found)
+    return pa.array(found, pa.string())

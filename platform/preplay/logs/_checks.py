@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from preplay.logs._redact import count_secrets
+from preplay.logs._redact import count_secrets, match_regex
 
 _HARNESS = (
     r"(?i)\b(?:you have|there (?:are|is)|with) \d+ (?:more )?(?:steps?|turns?|attempts?|tries|chances?|actions?) "
@@ -23,17 +23,14 @@ def check_turns(turns: pa.Table) -> Counter[str]:
     notes = count_secrets(turns)
     found = Counter({f"secret_{name}": count for name, count in notes.items()})
     found["harness_text"] = _matching(turns["observation"], _HARNESS)
-    suspects = pc.call_function(
-        "match_substring", [turns["observation"]], pc.MatchSubstringOptions("runcated")
-    )
+    suspects = match_regex(turns["observation"], "runcated")
     found["cut_texts"] = _matching(turns["observation"].filter(suspects), _CUT)
     found["next_observation_differs"] = _breaks(turns)
     return +found
 
 
 def _matching(texts: pa.ChunkedArray, pattern: str) -> int:
-    match = pc.call_function("match_substring_regex", [texts], pc.MatchSubstringOptions(pattern))
-    return pc.call_function("sum", [match]).as_py() or 0
+    return pc.call_function("sum", [match_regex(texts, pattern)]).as_py() or 0
 
 
 def _breaks(turns: pa.Table) -> int:

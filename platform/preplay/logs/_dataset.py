@@ -81,7 +81,7 @@ def ingest(
         with write_artifact(output, KIND, config=config, inputs=inputs, seed=seed) as staging:
             work = folder / "parts"
             work.mkdir(exist_ok=True)
-            parts = assemble_parts(segments, folder, staging.path, work, options, size, parallel=use_ray)
+            parts = assemble_parts(segments, folder, staging.path, work, options, parallel=use_ray)
             _collect(staging.path, folder, work, segments, parts, options)
             card = _card(work, parts, summaries, formats, warnings, staging.path, options)
             (staging.path / CARD).write_text(card.model_dump_json(indent=2))

@@ -18,6 +18,7 @@ from preplay.errors import PreplayError
 BROKEN_STREAM = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 """What reading a damaged or cut file raises."""
 HEAD_BYTES = 1 << 16
+_BLOCK_LINES, _BLOCK_BYTES = 1 << 12, 1 << 22
 _LONGEST_FIRST_LINE = 1 << 26
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -82,6 +83,39 @@ class LogFile:
                 if line.strip():
                     yield Line(number, line)
                 number += 1
+
+    def line_blocks(self) -> Iterator[list[Line]]:
+        """The lines that are not blank, many at a time; what breaks off is raised after the lines before it."""
+        if self.end is not None:
+            yield from self._range_blocks(self.end)
+            return
+        block: list[Line] = []
+        try:
+            for line in self.lines():
+                block.append(line)
+                if len(block) == _BLOCK_LINES:
+                    yield block
+                    block = []
+        except BROKEN_STREAM:
+            yield block
+            raise
+        if block:
+            yield block
+
+    def _range_blocks(self, end: int) -> Iterator[list[Line]]:
+        position, number = self.start, self.first_line
+        with self.open() as stream:
+            stream.seek(position)
+            while position < end and (found := stream.readlines(min(_BLOCK_BYTES, end - position))):
+                size = sum(map(len, found))
+                if position + size > end:  # the hint may be overstepped by a line
+                    size -= len(found.pop())
+                yield [
+                    Line(i, data.rstrip(b"\r\n"))
+                    for i, data in enumerate(found, number)
+                    if not data.isspace()
+                ]
+                position, number = position + size, number + len(found)
 
     def head(self) -> bytes:
         """The first bytes, at least up to the end of the first line."""

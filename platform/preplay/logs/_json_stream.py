@@ -5,14 +5,14 @@ Values are kept exactly as logged: ``"007"`` stays a string, integers keep every
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
-from preplay.logs._files import LogFile
+from preplay.logs._files import Line, LogFile
 from preplay.logs._records import Quarantined, excerpt
 
 _CHUNK = 1 << 20
@@ -50,17 +50,30 @@ def decode_json(data: bytes) -> Any:
 
 def json_lines(file: LogFile) -> Iterator[JsonRecord | Quarantined]:
     """One record per line; a line that is no JSON object is quarantined."""
-    for line in file.lines():
-        try:
-            value = decode_json(line.data)
-        except ValueError as error:
-            yield Quarantined(file.where(line.number), "record", str(error), excerpt(line.data))
-            continue
-        if isinstance(value, dict):
-            yield JsonRecord(value, line.number, line.data)
-        else:
-            reason = f"a JSON {type(value).__name__}, not an object"
-            yield Quarantined(file.where(line.number), "record", reason, excerpt(line.data))
+    return (json_line(file, line) for line in file.lines())
+
+
+def json_line(file: LogFile, line: Line) -> JsonRecord | Quarantined:
+    """The record of a line."""
+    try:
+        value = decode_json(line.data)
+    except ValueError as error:
+        return Quarantined(file.where(line.number), "record", str(error), excerpt(line.data))
+    if isinstance(value, dict):
+        return JsonRecord(value, line.number, line.data)
+    reason = f"a JSON {type(value).__name__}, not an object"
+    return Quarantined(file.where(line.number), "record", reason, excerpt(line.data))
+
+
+def plain_objects(lines: Sequence[Line]) -> list[dict[str, Any]] | None:
+    """The objects of lines that are all plain JSON objects with the same keys; None where they are not."""
+    try:
+        records = [_fast(line.data) for line in lines]
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if set(map(type, records)) != {dict} or len(set(map(tuple, records))) != 1:
+        return None
+    return records
 
 
 def json_items(file: LogFile) -> Iterator[JsonRecord | Quarantined]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from langdetect import DetectorFactory, LangDetectException, detect_langs
 
@@ -16,7 +16,7 @@ _PREFIX = 300
 _MAJORITY = 0.5
 
 
-def dominant_language(texts: Iterable[str]) -> str | None:
+def dominant_language(texts: Sequence[str]) -> str | None:
     """ISO 639-1 code of the language of most prose in the texts; None when none has a majority.
 
     JSON blocks, URLs and code-like words do not vote, nor do texts with less than 20 letters (4 for
@@ -25,6 +25,8 @@ def dominant_language(texts: Iterable[str]) -> str | None:
     votes: Counter[str] = Counter()
     for text in texts:
         votes.update(_vote(text))
+        if max(votes.values(), default=0) > _MAJORITY * len(texts):
+            break  # no other language can win any more, and detection is slow
     if not votes:
         return None
     language, count = votes.most_common(1)[0]

@@ -9,8 +9,8 @@ import pyarrow as pa
 from preplay.logs._check import STEP_SCHEMA, Step, check_outcome, check_turn
 from preplay.logs._check_columns import check_block
 from preplay.logs._files import BROKEN_STREAM, LogFile
-from preplay.logs._records import Merged, Outcome, Quarantined, RawTurn
-from preplay.logs._registry import Item, Reader
+from preplay.logs._records import Merged, Outcome, Quarantined, RawTable, RawTurn
+from preplay.logs._registry import BlockReader, Item, Reader
 
 _BLOCK, _SMALL_BLOCK = 1024, 32
 
@@ -26,14 +26,22 @@ class Parsed:
 
     def check(self, raws: list[RawTurn], file: str, first: int) -> None:
         """Check turns with the arrival numbers ``first`` and up: at once if plain, else in smaller parts."""
+        table = RawTable.of(raws) if len(raws) >= _SMALL_BLOCK else None
+        if table is not None and self.check_table(table, file, first):
+            return
         if len(raws) < _SMALL_BLOCK:
             self._check_singly(raws, file, first)
-        elif (table := check_block(raws, file, first)) is not None:
-            self.tables.append(table)
         else:
             half = len(raws) // 2
             self.check(raws[:half], file, first)
             self.check(raws[half:], file, first + half)
+
+    def check_table(self, raws: RawTable, file: str, first: int) -> bool:
+        """Check turns by columns; False, and nothing done, when not all are plain."""
+        table = check_block(raws, file, first)
+        if table is not None:
+            self.tables.append(table)
+        return table is not None
 
     def add_steps(self, steps: list[Step]) -> None:
         """Steps that were checked one by one."""
@@ -70,19 +78,23 @@ def parse_into(reader: Reader, file: LogFile, parsed: Parsed) -> Iterator[None]:
     """Read a file into ``parsed``, giving way after each block of items so that a caller can empty it."""
     block: list[RawTurn] = []
     seq = file.start
-    for seq, item in enumerate(read_items(reader, file), file.start):
-        if isinstance(item, RawTurn):
+    for item in read_items(reader, file):
+        if isinstance(item, RawTurn) and len(block) < _BLOCK:
             block.append(item)
-            if len(block) < _BLOCK:
-                continue
-            parsed.check(block, file.path, seq + 1 - len(block))
-            block = []
+            continue
+        parsed.check(block, file.path, seq)
+        seq, block = seq + len(block), []
+        if isinstance(item, RawTurn):
+            block = [item]
+        elif isinstance(item, RawTable):
+            if not parsed.check_table(item, file.path, seq):
+                parsed.check(item.turns(), file.path, seq)
+            seq += len(item)
         else:
-            parsed.check(block, file.path, seq - len(block))
-            block = []
             _take(item, file, seq, parsed)
+            seq += 1
         yield
-    parsed.check(block, file.path, seq + 1 - len(block))
+    parsed.check(block, file.path, seq)
     yield
 
 
@@ -102,12 +114,13 @@ def _take(item: Outcome | Quarantined | Merged, file: LogFile, seq: int, parsed:
         parsed.records["merged"] += 1
 
 
-def read_items(reader: Reader, file: LogFile) -> Iterator[Item]:
+def read_items(reader: Reader, file: LogFile) -> Iterator[Item | RawTable]:
     """The reader's items; a stream that breaks off (a cut gzip file) ends in a quarantined rest."""
-    last: Item | None = None
+    last: Item | RawTable | None = None
     try:
-        for last in reader.read(file):
+        for last in reader.read_blocks(file) if isinstance(reader, BlockReader) else reader.read(file):
             yield last
     except BROKEN_STREAM as error:
-        after = f" after {last.source}" if last else ""
+        source = last.sources[-1] if isinstance(last, RawTable) else last and last.source
+        after = f" after {source}" if source else ""
         yield Quarantined(file.where(0), "file", f"cannot be read{after} ({error or type(error).__name__})")

@@ -1,29 +1,34 @@
-"""Ingest in two stages, over many processes when the logs are large: read segments, assemble slots of sessions.
+"""Ingest in stages, over many processes when the logs are large: read segments, assemble parts of whole sessions.
 
-Memory is bounded by the size of a segment and of a part, whatever the size of the logs. Both stages leave
-their results on disk under names that depend on content only.
+Memory is bounded by the size of a segment and of a part, whatever the size of the logs. What is read is left on
+disk under names that depend on content only.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from preplay.logs._assemble import assemble_steps
 from preplay.logs._card_stats import session_stats, turn_stats
+from preplay.logs._check import STEP_SCHEMA
 from preplay.logs._checks import check_turns
 from preplay.logs._outcomes import join_outcomes, read_outcomes
+from preplay.logs._parts import SLOTS, plan_parts, read_slots, scatter
 from preplay.logs._records import canonical_json
 from preplay.logs._redact import redact
 from preplay.logs._segments import Segment
-from preplay.logs._spill import SLOTS, Summary, read_slots, spill
+from preplay.logs._spill import SUMMARY, Summary, read_rows, spill
 
 PART_BYTES = 64 << 20
+_SCATTERED = "scattered.npy"
 INLINE_BYTES = 64 << 20
 """Logs up to this size are read in this process: starting Ray would take longer."""
 
@@ -60,8 +65,21 @@ class SegmentWorker:
         return pa.table({"answer": [spill(segment, self._folder).model_dump_json()]})
 
 
+class ScatterWorker:
+    """Between the stages: sorts a segment's steps of scattered sessions into slots."""
+
+    def __init__(self, folder: str, work: str):
+        self._folder, self._work = Path(folder), Path(work)
+
+    def __call__(self, item: pa.Table) -> pa.Table:
+        key = json.loads(item["job"][0].as_py())["key"]
+        scattered = np.load(self._work / _SCATTERED, allow_pickle=False)
+        scatter(self._folder, _summary(self._folder, key), scattered, self._work / f"{key}.arrow")
+        return pa.table({"answer": [key]})
+
+
 class PartWorker:
-    """Stage 2: assembles the sessions of some slots into ``turns-N.parquet`` and its statistics."""
+    """Stage 2: assembles the sessions of a part into ``turns-N.parquet`` and its statistics."""
 
     def __init__(self, folder: str, output: str, work: str, options: dict[str, Any]):
         self._folder, self._output, self._work = Path(folder), Path(output), Path(work)
@@ -71,13 +89,16 @@ class PartWorker:
 
     def __call__(self, item: pa.Table) -> pa.Table:
         job = json.loads(item["job"][0].as_py())
-        keys = (self._work / "segments.txt").read_text().split()
-        summaries = (
-            Summary.model_validate_json((self._folder / key / "summary.json").read_bytes()) for key in keys
-        )
-        steps = read_slots(self._folder, summaries, range(*job["slots"]))
-        part = self._assemble(steps, job["number"], self._output / job["name"])
+        part = self._assemble(self._steps(job), job["number"], self._output / job["name"])
         return pa.table({"answer": [json.dumps(asdict(part))]})
+
+    def _steps(self, job: dict[str, Any]) -> pa.Table:
+        if "slots" in job:
+            return read_slots([self._work / f"{key}.arrow" for key in job["keys"]], range(*job["slots"]))
+        batches = []
+        for key, start, end in job["stretches"]:
+            batches += read_rows(self._folder, _summary(self._folder, key), [(start, end)])
+        return pa.Table.from_batches(batches, STEP_SCHEMA)
 
     def _assemble(self, steps: pa.Table, number: int, target: Path) -> Part:
         result = assemble_steps(steps)
@@ -105,36 +126,39 @@ class PartWorker:
 
 def read_segments(segments: Sequence[Segment], folder: Path, *, parallel: bool) -> list[Summary]:
     """Stage 1 over all segments; what an earlier run left in the folder is not read again."""
-    done = [s for s in segments if (folder / s.key / "summary.json").exists()]
+    done = [s for s in segments if (folder / s.key / SUMMARY).exists()]
     missing = [s for s in segments if s not in done] if done else list(segments)
     _run(SegmentWorker, [str(folder)], [asdict(s) for s in missing], "reading logs", parallel)
     return [spill(s, folder) for s in segments]
 
 
 def assemble_parts(
-    segments: Sequence[Segment],
-    folder: Path,
-    output: Path,
-    work: Path,
-    options: Options,
-    size: int,
-    *,
-    parallel: bool,
+    segments: Sequence[Segment], folder: Path, output: Path, work: Path, options: Options, *, parallel: bool
 ) -> list[Part]:
-    """Stage 2 over all slots, in as many parts as ``size`` bytes of logs need."""
-    count = min(SLOTS, max(1, size // PART_BYTES))
-    (work / "segments.txt").write_text("\n".join(s.key for s in segments))
-    jobs = [
-        {
-            "number": i,
-            "slots": [i * SLOTS // count, (i + 1) * SLOTS // count],
-            "name": "turns.parquet" if count == 1 else f"turns-{i:05d}-of-{count:05d}.parquet",
-        }
-        for i in range(count)
+    """Stage 2: every session whole, in as many parts as the texts need."""
+    keys = [s.key for s in segments]
+    plan = plan_parts(folder, keys, PART_BYTES)
+    jobs: list[dict] = [
+        {"stretches": [(keys[i], start, end) for i, start, end in part]} for part in plan.parts
     ]
+    if plan.holders:
+        holders = [keys[i] for i in plan.holders]
+        np.save(work / _SCATTERED, plan.scattered, allow_pickle=False)
+        scattering = [{"key": key} for key in holders]
+        _run(ScatterWorker, [str(folder), str(work)], scattering, "sorting sessions", parallel)
+        count = min(SLOTS, max(1, plan.scattered_bytes // PART_BYTES))
+        edges = [i * SLOTS // count for i in range(count + 1)]
+        jobs += [{"keys": holders, "slots": slots} for slots in pairwise(edges)]
+    for i, job in enumerate(jobs):
+        name = "turns.parquet" if len(jobs) == 1 else f"turns-{i:05d}-of-{len(jobs):05d}.parquet"
+        job |= {"number": i, "name": name}
     arguments = [str(folder), str(output), str(work), asdict(options)]
     answers = _run(PartWorker, arguments, jobs, "assembling sessions", parallel)
     return sorted((Part(**json.loads(a)) for a in answers), key=lambda p: p.number)
+
+
+def _summary(folder: Path, key: str) -> Summary:
+    return Summary.model_validate_json((folder / key / SUMMARY).read_bytes())
 
 
 def _run(

@@ -3,13 +3,18 @@
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 _EXCERPT = 200
 _encode = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode
+_encode_simple = msgspec.json.Encoder(order="sorted").encode
+_SIMPLE = {str, int, bool, type(None)}
 
 
 @dataclass(slots=True)
@@ -27,6 +32,47 @@ class RawTurn:
     source: str
     record_hash: str
     extras: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RawTable:
+    """N raw turns of one file, column by column: every list is N long.
+
+    ``values`` holds the fields of ``RawTurn.values``; None where a turn lacks a field that others have.
+    """
+
+    session_ids: list[Any]
+    values: dict[str, list[Any]]
+    sources: list[str]
+    hashes: list[str]
+    extras: list[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @classmethod
+    def of(cls, raws: Sequence[RawTurn]) -> "RawTable | None":
+        """The turns as columns; None where some of them hold states and others observations."""
+        if len({"state" in raw.values or "next_state" in raw.values for raw in raws}) != 1:
+            return None
+        names = set().union(*(raw.values for raw in raws))
+        return cls(
+            [raw.session_id for raw in raws],
+            {name: [raw.values.get(name) for raw in raws] for name in names},
+            [raw.source for raw in raws],
+            [raw.record_hash for raw in raws],
+            [raw.extras for raw in raws],
+        )
+
+    def turns(self) -> list[RawTurn]:
+        """The turns one by one."""
+        rows = zip(*self.values.values(), strict=True) if self.values else [()] * len(self)
+        return [
+            RawTurn(session_id, dict(zip(self.values, row, strict=True)), source, digest, extras)
+            for session_id, row, source, digest, extras in zip(
+                self.session_ids, rows, self.sources, self.hashes, self.extras, strict=True
+            )
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +119,11 @@ def excerpt(raw: Any) -> str:
 
 def canonical_json(value: Any) -> str:
     """Compact JSON with sorted keys: equal values give equal text. NaN and infinity become strings."""
+    if type(value) is dict and all(map(_SIMPLE.__contains__, map(type, value.values()))):
+        try:
+            return _encode_simple(value).decode()
+        except (TypeError, UnicodeEncodeError):
+            pass  # a key that is no text, half a character: for the slower way
     try:
         return _encode(value)
     except (ValueError, TypeError):

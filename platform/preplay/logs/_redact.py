@@ -32,13 +32,14 @@ def count_secrets(turns: pa.Table) -> Counter[str]:
     texts = [turns["observation"], turns["action"], turns["next_observation"].filter(ends)]
     found: Counter[str] = Counter()
     for column in texts:
-        suspects = column.filter(_match(column, _HINTS))
+        suspects = column.filter(match_regex(column, _HINTS))
         for name, pattern in PATTERNS.items():
-            found[name] += pc.call_function("sum", [_match(suspects, pattern)]).as_py() or 0
+            found[name] += pc.call_function("sum", [match_regex(suspects, pattern)]).as_py() or 0
     return +found
 
 
-def _match(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+def match_regex(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+    """Which texts hold something that an RE2 pattern matches."""
     return pc.call_function("match_substring_regex", [texts], pc.MatchSubstringOptions(pattern))
 
 

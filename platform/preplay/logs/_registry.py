@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from preplay.errors import PreplayError
 from preplay.logs._files import LogFile
-from preplay.logs._records import Merged, Outcome, Quarantined, RawTurn
+from preplay.logs._records import Merged, Outcome, Quarantined, RawTable, RawTurn
 
 ENTRY_POINT_GROUP = "preplay.readers"
 
@@ -56,6 +56,15 @@ class Reader(Protocol):
 
     def read(self, file: LogFile) -> Iterator[Item]:
         """The items of a file, in the file's order."""
+        ...
+
+
+@runtime_checkable
+class BlockReader(Reader, Protocol):
+    """A reader of flat lines that can also hand over many turns at once, which is several times as fast."""
+
+    def read_blocks(self, file: LogFile) -> Iterator[Item | RawTable]:
+        """What ``read`` gives, with the turns of plain lines as tables."""
         ...
 
 

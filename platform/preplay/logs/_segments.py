@@ -89,29 +89,28 @@ def _whole(path: str, format: str, stream: Any) -> Segment:
 
 def _ranges(stream: Any, last: Segment) -> Iterator[Segment]:
     """Ranges after ``last``; each is closed at an end of line, a tail without one stands alone."""
-    start, line, left = last.end or 0, last.first_line + last.lines, b""
-    while True:
-        chunk = stream.read(SEGMENT_BYTES)
-        data = left + chunk
-        if not data:
-            return
-        end = data.rfind(b"\n") + 1 if chunk else len(data)
-        left = data[end:]
-        if end:
-            body = data[:end] if left else data
-            lines = body.count(b"\n")
-            closed = body.endswith(b"\n")
-            yield Segment(
-                last.path,
-                last.format,
-                start,
-                start + end,
-                line,
-                lines,
-                hashlib.sha256(body).hexdigest(),
-                closed,
-            )
-            start, line = start + end, line + lines
+    start, line = last.end or 0, last.first_line + last.lines
+    while chunk := stream.read(SEGMENT_BYTES):
+        for body in _whole_lines(chunk, stream.readline()):
+            digest = hashlib.sha256()
+            for piece in body:
+                digest.update(piece)
+            end, lines = start + sum(map(len, body)), sum(piece.count(b"\n") for piece in body)
+            closed = body[-1].endswith(b"\n")
+            yield Segment(last.path, last.format, start, end, line, lines, digest.hexdigest(), closed)
+            start, line = end, line + lines
+
+
+def _whole_lines(chunk: bytes, rest: bytes) -> Iterator[list[bytes]]:
+    """A chunk and the rest of its last line; a last line without an end stands apart."""
+    last = rest or chunk
+    if last.endswith(b"\n"):
+        yield [chunk, rest] if rest else [chunk]
+        return
+    cut = chunk.rfind(b"\n") + 1
+    if cut:
+        yield [chunk[:cut]]
+    yield [chunk[cut:] + rest]
 
 
 def read_index(cache: Path) -> dict[str, list[Segment]]:

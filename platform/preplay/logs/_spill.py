@@ -1,13 +1,12 @@
-"""Steps on disk between reading and assembling: one batch per slot of session ids, so that a session is whole."""
+"""Steps on disk between reading and assembling: one Arrow file per segment, in the order of the log."""
 
 import os
 import shutil
 import tempfile
-import zlib
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -19,24 +18,20 @@ from preplay.logs._records import canonical_json
 from preplay.logs._registry import reader
 from preplay.logs._segments import Segment
 
-SLOTS = 256
+STEPS, RUNS = "steps.arrow", "runs.arrow"
 SUMMARY, QUARANTINE = "summary.json", "quarantine.jsonl"
-_ROWS, _PIECE_BYTES = 4096, 48 << 20
-
-
-class Piece(BaseModel):
-    """An Arrow file whose i-th batch holds the steps of slot ``slots[i]``."""
-
-    file: str
-    slots: list[int]
+RUN_SCHEMA = pa.schema([("session", pa.uint64()), ("rows", pa.int64()), ("bytes", pa.int64())])
+"""Consecutive steps of one session: a hash of its id, their number, and the length of their texts."""
+_ROWS = 4096
+_TEXTS = ("task", "state", "next_state", "action", "proposed_action", "extras")
+_ROW_BYTES = 256
 
 
 class Summary(BaseModel):
-    """What came out of one segment."""
+    """What came out of one segment; ``batches`` are the rows of each batch of its steps."""
 
     key: str
-    pieces: list[Piece]
-    steps: int
+    batches: list[int]
     quarantined: int
     notes: dict[str, int]
     records: dict[str, int]
@@ -59,30 +54,35 @@ def spill(segment: Segment, folder: Path) -> Summary:
 
 def _spill_into(segment: Segment, stage: Path) -> Summary:
     parsed = Parsed()
-    pieces: list[Piece] = []
-    tables: list[pa.Table] = []
-    steps = quarantined = 0
-    with (stage / QUARANTINE).open("w", encoding="utf-8") as lost:
-        for _ in parse_into(reader(segment.format), segment.file, parsed):
-            if sum(map(len, parsed.tables)) + len(parsed.quarantined) < _ROWS:
-                continue
+    batches: list[int] = []
+    quarantined = 0
+    with (
+        (stage / QUARANTINE).open("w", encoding="utf-8") as lost,
+        steps_file(stage / STEPS) as steps,
+        pa.ipc.new_file(stage / RUNS, RUN_SCHEMA) as runs,
+    ):
+        for _ in _until_full(parsed, segment):
             quarantined += _drain(parsed, lost)
-            tables.append(parsed.take_steps())
-            if sum(t.nbytes for t in tables) > _PIECE_BYTES:
-                pieces.append(_write_piece(tables, stage, len(pieces)))
-                steps, tables = steps + sum(t.num_rows for t in tables), []
-        quarantined += _drain(parsed, lost)
-    tables.append(parsed.take_steps())
-    steps += sum(t.num_rows for t in tables)
-    pieces.append(_write_piece(tables, stage, len(pieces)))
-    return Summary(
-        key=segment.key,
-        pieces=pieces,
-        steps=steps,
-        quarantined=quarantined,
-        notes=dict(parsed.notes),
-        records=dict(parsed.records),
-    )
+            for batch in parsed.take_steps().combine_chunks().to_batches():
+                steps.write_batch(batch)
+                runs.write_batch(runs_of(batch))
+                batches.append(batch.num_rows)
+    counts = {"notes": dict(parsed.notes), "records": dict(parsed.records)}
+    return Summary(key=segment.key, batches=batches, quarantined=quarantined, **counts)
+
+
+def _until_full(parsed: Parsed, segment: Segment) -> Iterator[None]:
+    """Give way whenever enough rows have come together, and at the end."""
+    for _ in parse_into(reader(segment.format), segment.file, parsed):
+        if sum(map(len, parsed.tables)) + len(parsed.quarantined) >= _ROWS:
+            yield
+    yield
+
+
+def steps_file(path: Path) -> Any:
+    """A writer of steps."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    return pa.ipc.new_file(path, STEP_SCHEMA, options=options)
 
 
 def _drain(parsed: Parsed, stream: TextIO) -> int:
@@ -92,35 +92,49 @@ def _drain(parsed: Parsed, stream: TextIO) -> int:
     return len(lines)
 
 
-def _write_piece(tables: list[pa.Table], stage: Path, number: int) -> Piece:
-    table = pa.concat_tables(tables).combine_chunks()
-    slots = slots_of(table["session_id"])
-    order = np.argsort(slots, kind="stable")
-    table, slots = table.take(pa.array(order)).combine_chunks(), slots[order]
-    name = f"steps-{number:05d}.arrow"
-    found, starts = np.unique(slots, return_index=True)
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    with pa.ipc.new_file(stage / name, STEP_SCHEMA, options=options) as writer:
-        for start, end in pairwise([*starts, len(slots)]):
-            writer.write_batch(table.slice(start, end - start).to_batches()[0])
-    return Piece(file=name, slots=found.tolist())
+def runs_of(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The runs of some steps (``RUN_SCHEMA``)."""
+    ids = batch["session_id"].dictionary_encode()
+    codes = ids.indices.to_numpy()
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    hashes = np.array([hash_id(name) for name in ids.dictionary.to_pylist()], np.uint64)
+    sizes = np.add.reduceat(_text_bytes(batch), starts)
+    rows = np.diff(np.append(starts, batch.num_rows))
+    return pa.record_batch([hashes[codes[starts]], rows, sizes], schema=RUN_SCHEMA)
 
 
-def slots_of(ids: pa.ChunkedArray) -> np.ndarray:
-    """The slot of each session id: a hash of the id alone, the same on every machine and run."""
-    encoded = ids.combine_chunks().dictionary_encode()
-    slot = np.array([zlib.crc32(i.encode()) % SLOTS for i in encoded.dictionary.to_pylist()], dtype=np.int64)
-    return slot[encoded.indices.to_numpy()] if len(slot) else np.zeros(0, np.int64)
+def hash_id(session_id: str) -> int:
+    """64 bits of a hash of a session id, the same on every machine and run."""
+    return int.from_bytes(blake2b(session_id.encode(), digest_size=8).digest(), "little")
 
 
-def read_slots(folder: Path, summaries: Iterable[Summary], slots: range) -> pa.Table:
-    """The steps of some slots from all segments, in the order of the segments."""
-    batches = []
-    for summary in summaries:
-        for piece in summary.pieces:
-            wanted = [i for i, slot in enumerate(piece.slots) if slot in slots]
-            if wanted:
-                with pa.memory_map(str(folder / summary.key / piece.file)) as source:
-                    opened = pa.ipc.open_file(source)
-                    batches += [opened.get_batch(i) for i in wanted]
-    return pa.Table.from_batches(batches, STEP_SCHEMA)
+def _text_bytes(batch: pa.RecordBatch) -> np.ndarray:
+    total = np.full(batch.num_rows, _ROW_BYTES, np.int64)
+    for name in _TEXTS:
+        offsets = np.frombuffer(batch[name].buffers()[1], np.int32)[batch[name].offset :]
+        total += np.diff(offsets[: batch.num_rows + 1])
+    return total
+
+
+def read_runs(folder: Path, key: str) -> pa.Table:
+    """The runs of a segment."""
+    with pa.memory_map(str(folder / key / RUNS)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def read_rows(folder: Path, summary: Summary, stretches: Iterable[tuple[int, int]]) -> list[pa.RecordBatch]:
+    """The steps of a segment in the row ranges [start, end)."""
+    edges = np.cumsum([0, *summary.batches])
+    found = []
+    with pa.memory_map(str(folder / summary.key / STEPS)) as source:
+        opened = pa.ipc.open_file(source)
+        last, batch = -1, None
+        for start, end in stretches:
+            for i in range(int(np.searchsorted(edges, start, "right")) - 1, len(summary.batches)):
+                if edges[i] >= end:
+                    break
+                if batch is None or last != i:
+                    last, batch = i, opened.get_batch(i)
+                low, high = max(start - edges[i], 0), min(end, edges[i + 1]) - edges[i]
+                found.append(batch.slice(low, high - low))
+    return found

@@ -33,13 +33,13 @@ def split_fields(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     Where several names of one field are there, the first one known to ``ALIASES`` is read and the others
     are left over: nothing is lost.
     """
-    known, left = _plan(tuple(record))
+    known, left = plan_fields(tuple(record))
     return {field: record[name] for field, name in known}, {name: record[name] for name in left}
 
 
 @lru_cache(maxsize=1024)
-def _plan(names: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Which name holds which field, worked out once per set of names."""
+def plan_fields(names: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Pairs of field and name, and the names left over; worked out once per set of names."""
     known = []
     for field, aliases in ALIASES.items():
         name = next((alias for alias in aliases if alias in names), None)

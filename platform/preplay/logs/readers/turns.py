@@ -1,17 +1,18 @@
 """Flat logs: one record per turn, as JSONL, CSV or Parquet; preplay's own turns among them."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from preplay.logs._files import LogFile
-from preplay.logs._json_stream import json_lines, peek_head
-from preplay.logs._records import Quarantined, RawTurn, excerpt, hash_record
+from preplay.logs._files import Line, LogFile
+from preplay.logs._json_stream import json_line, peek_head, plain_objects
+from preplay.logs._records import Quarantined, RawTable, RawTurn, excerpt, hash_record
 from preplay.logs._registry import Item, Sniff, register
 from preplay.logs.readers._csv_rows import Bad, csv_rows, header_columns
-from preplay.logs.readers._fields import ALIASES, split_fields
+from preplay.logs.readers._fields import ALIASES, plan_fields, split_fields
 from preplay.logs.readers._parquet_rows import parquet_rows
 
 _FIELDS = "session_id, turn_id, state, action, reward, next_state; optional: " + ", ".join(
@@ -45,6 +46,21 @@ def _raw_turn(record: dict[str, Any], source: str, raw: bytes | dict[str, Any]) 
     return RawTurn(session_id, values, source, hash_record(raw), left)
 
 
+def _table(records: list[dict[str, Any]], lines: list[Line], file: LogFile) -> RawTable | None:
+    """Records with the same keys as columns; None for preplay's own export, whose sources are in the records."""
+    known, left = plan_fields(tuple(records[0]))
+    if "record_hash" in left and "source" in left:
+        return None
+    values = {field: [record[name] for record in records] for field, name in known}
+    return RawTable(
+        values.pop("session_id", [None] * len(records)),
+        values,
+        [f"{file.path}:{line.number}" for line in lines],
+        [sha256(line.data).hexdigest() for line in lines],
+        [{name: record[name] for name in left} for record in records] if left else [{}] * len(records),
+    )
+
+
 @register
 class TurnsJsonl:
     """One JSON object per line."""
@@ -66,11 +82,19 @@ class TurnsJsonl:
         return _sniff_columns(set(peek.first), "JSON lines")
 
     def read(self, file: LogFile) -> Iterator[Item]:
-        for record in json_lines(file):
-            if isinstance(record, Quarantined):
-                yield record
-            else:
-                yield _raw_turn(record.value, file.where(record.line), record.raw)
+        return (self._item(file, line) for line in file.lines())
+
+    def read_blocks(self, file: LogFile) -> Iterator[Item | RawTable]:
+        for lines in file.line_blocks():
+            records = plain_objects(lines)
+            table = _table(records, lines, file) if records else None
+            yield from [table] if table else (self._item(file, line) for line in lines)
+
+    def _item(self, file: LogFile, line: Line) -> Item:
+        record = json_line(file, line)
+        if isinstance(record, Quarantined):
+            return record
+        return _raw_turn(record.value, file.where(record.line), record.raw)
 
 
 @register
