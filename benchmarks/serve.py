@@ -1,7 +1,7 @@
 """``/v1/score`` on Ray Serve, with HAProxy and without, beside the bare call and a plain server without batches.
 
-K = 8 candidates on MiniLM embeddings. *Cold*: every text is new. *Cached*: 32 requests again and again. Client, proxy
-and replica share the machine's cores.
+K = 8 candidates on MiniLM embeddings. *Cold*: every text is new. *Cached*: 32 requests again and again. Serve runs a
+replica per core; client, proxy and replicas share the cores.
 """
 
 import itertools
@@ -32,9 +32,15 @@ from preplay_serve._critic import load_served_critic
 
 COUNTS = {"debug": {1: 30, 16: 64, 64: 128}, "full": {1: 100, 16: 320, 64: 640}}
 MEMORY = {"debug": 300, "full": 20_000}
+REPLICAS = os.cpu_count() or 1
 SETTINGS = {
     "limits": {"requests_per_second": 100_000, "concurrent_scores": 512},
-    "scoring": {"remembered_texts": 5_000, "max_replicas": 1, "controllers": {}},
+    "scoring": {
+        "remembered_texts": 5_000,
+        "min_replicas": REPLICAS,
+        "max_replicas": REPLICAS,
+        "controllers": {},
+    },
 }
 GOALS = {
     "serve cold c=1, p50 over the bare call in ms": "<= 5",
@@ -94,7 +100,7 @@ def _figures(label: str, url: str, counts: dict[int, int]) -> dict[str, float]:
     """Percentiles and throughput, cold and cached, per concurrency."""
     fresh = map(request, itertools.count(1000))
     again = itertools.cycle([request(n) for n in range(32)])
-    measure(url, again, count=64, concurrency=8)  # warm, and the cached ones known
+    measure(url, again, count=32 * 12, concurrency=8)  # warm, and the cached ones known to every replica
     found: dict[str, float] = {}
     for state, requests in (("cold", fresh), ("cached", again)):
         for concurrency, count in counts.items():
@@ -114,14 +120,14 @@ def _named(label: str, load: Load) -> dict[str, float]:
 
 
 def _memory(url: str, process: subprocess.Popen, count: int) -> dict[str, float]:
-    """Resident memory of the scoring replica while ``count`` requests, a tenth of them new, go through."""
+    """Resident memory of the scoring replicas while ``count`` requests, a tenth of them new, go through."""
     fresh, again = map(request, itertools.count(10**7)), itertools.cycle([request(n) for n in range(32)])
     mixed = (next(fresh) if n % 10 == 0 else next(again) for n in itertools.count())
-    replica = _replica(process)
+    replicas = _replicas(process)
     sizes = []
     for _ in range(10):
         measure(url, mixed, count=count // 10, concurrency=64)
-        sizes.append(replica.memory_info().rss / 2**20)
+        sizes.append(sum(replica.memory_info().rss for replica in replicas) / 2**20)
     return {
         f"memory, MiB after the first tenth of {count} requests": sizes[0],
         "memory, MiB after all": sizes[-1],
@@ -129,9 +135,9 @@ def _memory(url: str, process: subprocess.Popen, count: int) -> dict[str, float]
     }
 
 
-def _replica(server: subprocess.Popen) -> psutil.Process:
+def _replicas(server: subprocess.Popen) -> list[psutil.Process]:
     children = psutil.Process(server.pid).children(recursive=True)
-    return next(p for p in children if "ServeReplica:preplay:Api" in " ".join(p.cmdline()))
+    return [p for p in children if "ServeReplica:preplay:Api" in " ".join(p.cmdline())]
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def application(config: ServerConfig) -> serve.Application:
         autoscaling_config=AutoscalingConfig(
             min_replicas=scoring.min_replicas,
             max_replicas=scoring.max_replicas,
-            target_ongoing_requests=scoring.batch,
+            target_ongoing_requests=max(1, scoring.batch // 4),  # full batches need no more
         ),
         ray_actor_options={"num_cpus": scoring.replica_cpus},
         graceful_shutdown_timeout_s=20,
