@@ -7,7 +7,14 @@ import pyarrow as pa
 import pytest
 
 from preplay.actions import Call, OutcomeRule, ParsedAction, use_adapter
-from preplay.backtest import BacktestConfig, BacktestReport, backtest, estimate_policy
+from preplay.backtest import (
+    AskedActions,
+    BacktestConfig,
+    BacktestReport,
+    backtest,
+    estimate_actions,
+    estimate_policy,
+)
 from preplay.errors import PreplayError
 
 from .conftest import SKILLS, key_logs, make_turns
@@ -63,6 +70,32 @@ def test_predicting_one_policy_equals_its_row_of_the_backtest(key_turns, report)
     row = next(p for p in report.policies if p.policy == "p30")
     assert one.predicted == pytest.approx(row.predicted, abs=1e-9)
     assert one.bounds == row.bounds
+
+
+def test_a_policy_that_never_ran_is_predicted_from_its_actions(key_turns):
+    """It lists the keys, then names the right one: .8 at the first try, .96 at the second."""
+    turn, sessions = key_turns["turn"].to_numpy(), np.cumsum(key_turns["turn"].to_numpy() == 0) - 1
+    row = np.flatnonzero(sessions % 3 == 0)
+    room = [
+        json.loads(e)["room"].split()[1] for e in key_turns["extras"].take(row[turn[row] == 0]).to_pylist()
+    ]
+    key = dict(zip(np.unique(sessions[row]).tolist(), (f"k{r}x{int(r) * 7 % 10}" for r in room), strict=True))
+    call = '{{"name": "unlock", "arguments": {{"key": "{}"}}}}'
+    action = [
+        call.format(key[s] if t else "list") for s, t in zip(sessions[row].tolist(), turn[row], strict=True)
+    ]
+    asked = AskedActions(row, action)
+    found = estimate_actions(key_turns, "new", asked, QUICK, environment_key="room")
+    assert found.predicted == pytest.approx(0.992, abs=0.1)
+    assert found.bounds.contains(0.992)
+    assert found.candidate in ("cells/chain", "grounding/fqe")
+    discounted = QUICK.model_copy(update={"gamma": 0.5})
+    worth = estimate_actions(key_turns, "new", asked, discounted, environment_key="room").predicted
+    assert worth == pytest.approx(0.5 * 0.8 + 0.25 * 0.16 + 0.125 * 0.032, abs=0.06)
+    with pytest.raises(PreplayError, match="'p10' is a logged policy"):
+        estimate_actions(key_turns, "p10", asked, QUICK)
+    with pytest.raises(PreplayError, match="not asked for any first action"):
+        estimate_actions(key_turns, "new", AskedActions(row[turn[row] > 0][:1], ["x"]), QUICK)
 
 
 def test_groups_are_left_out_together(key_turns):

@@ -34,6 +34,12 @@ def test_those_who_leave_do_not_try_again():
     )
 
 
+def test_values_can_be_discounted():
+    # .5 now, else .5 of the rest one turn later
+    value = survival_value(np.full(2, 0.5), np.zeros(2), np.arange(2), gamma=0.9)
+    assert value == pytest.approx(0.5 + 0.9 * 0.25)
+
+
 def test_a_declared_horizon_ends_the_session():
     assert survival_value(np.full(3, 0.5), np.zeros(3), np.arange(3), horizon=1) == 0.5
 
@@ -82,6 +88,17 @@ def test_interval_is_as_wide_as_earlier_errors():
     sure = calibrated(0.02, predicted, logged, level=0.9)
     assert sure.low == 0
     assert sure.width < bounds.width / 2
+
+
+def test_parts_of_a_policy_that_differ_count_as_more_than_one():
+    """Two policies, three parts each: 2 degrees of freedom if its parts err alike, up to 4 more if they do not."""
+    logged = np.full((2, 3), 0.5)
+    alike = calibrated(0.5, logged + np.array([[0.1] * 3, [-0.1] * 3]), logged, level=0.9)
+    mixed = calibrated(0.5, logged + np.array([[0.1, -0.1, 0.1], [-0.1, 0.1, -0.1]]), logged, level=0.9)
+    assert alike.width == pytest.approx(2 * 0.1 * 2.920, rel=0.03)  # t(.95, 2), at errors of .1 around .5
+    assert mixed.error == pytest.approx(alike.error, rel=0.03)
+    # mean squares 1/9 between and 8/9 within: 1 / ((1/9)² / 2 + (8/9)² / 4) = 4.9 degrees of freedom
+    assert mixed.width == pytest.approx(2 * 0.1 * 2.02, rel=0.03)
 
 
 def test_one_pseudo_target_says_nothing():
@@ -141,6 +158,13 @@ def test_limits_leave_room_for_one_more_like_them():
 def test_limits_are_never_looser_than_those_without_policies():
     seen = [Support(unsupported=u, first_actions=0.99, outcomes=0.5) for u in (0.0, 1.0, 0.5)]
     assert calibrate_limits(seen) == calibrate_limits([])
+
+
+def test_a_distance_that_was_predicted_well_is_no_reason_to_refuse():
+    near = [Support(unsupported=0.1, first_actions=0.7, outcomes=0.1) for _ in range(5)]
+    far = Support(unsupported=0.5, first_actions=0.8, outcomes=0.2)
+    assert calibrate_limits([*near, far])["unsupported"] <= 0.35
+    assert calibrate_limits([*near, far], held=[far])["unsupported"] == 0.5
 
 
 def _leaky(steps: int, policy: str, task: str, solved: bool) -> dict:
