@@ -177,6 +177,12 @@ def _leaky(steps: int, policy: str, task: str, solved: bool) -> dict:
     }
 
 
+def test_a_policy_may_take_as_many_turns_as_its_longest_session():
+    sessions = [_leaky(steps, policy, "t", solved=True) for policy, steps in (("a", 6), ("a", 2), ("b", 1))]
+    problem = make_problem(make_turns(sessions))
+    assert (problem.horizon, problem.budget(0), problem.budget(1)) == (6, 6, 1)
+
+
 def test_leaks_are_named():
     sessions = [_leaky(3 if k % 2 else 6, "ab"[k % 2], f"t{k % 7}", bool(k % 2)) for k in range(60)]
     leaks = make_problem(make_turns(sessions)).leaks

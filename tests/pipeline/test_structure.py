@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from preplay.cli import app
+from preplay.logs import load_turns
 from preplay.report import read_report, summary_sentence
 from tests.backtest.conftest import SKILLS, key_logs
 
@@ -98,3 +99,23 @@ def test_the_page_shows_left_out_policies(judged):
     assert 'id="backtest"' in page
     assert "Judged by what they would do in logged states" in page
     assert report.backtests[0].sentence() in summary_sentence(report)
+
+
+def test_shadow_actions_are_judged_by_their_structure_too(judged):
+    """The same agent as a file of what it would do."""
+    report, _, folder, _ = judged
+    import locksmith
+
+    rows, seen = [], ""
+    for r in load_turns(str(folder / "dataset")).to_pylist():
+        seen = r["observation"] if r["turn"] == 0 else f"{seen}\n{r['observation']}"
+        rows.append({"session_id": r["session_id"], "turn": r["turn"], "action": locksmith.act(seen)})
+    (folder / "new.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    printed = preplay(
+        *("shadow", folder / "new.jsonl", "--data", folder / "embedded", "--models", folder / "models"),
+        *("--without", "p70", "--cache", folder / "cache", "--output", folder / "new.json", *KEYS),
+    )
+    assert "from their actions alone" in " ".join(printed.split())
+    estimates = {e["estimator"]: e for e in json.loads((folder / "new.json").read_text())["estimates"]}
+    asked = next(p for p in report.policies if p.name == "act").structured
+    assert estimates["structure/1"]["raw_value"] == pytest.approx(asked.predicted, abs=0.1)

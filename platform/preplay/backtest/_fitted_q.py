@@ -20,7 +20,7 @@ def fitted_q(view: View, target: int, config: BacktestConfig, *, folds: int) -> 
     problem = view.features.problem
     x, width = view.of("grounding"), view.features.blocks.state.shape[1]
     follows = np.append(np.diff(problem.turns.session) == 0, False)
-    horizon = problem.horizon
+    horizon = problem.budget(target)
     values, weights = np.full(problem.folds, np.nan), np.zeros(problem.folds)
     for train, test in splits(view, [target], folds):
         rng = numpy_rng(config.seed, "fitted q", target, len(train))

@@ -103,7 +103,7 @@ def _cell_rate(view: View, event: np.ndarray, train: np.ndarray, test: np.ndarra
 def _chain(view: View, target: int, config: BacktestConfig, folds: int) -> Prediction:
     """Imagined sessions: first actions where the target starts, then its clone from the other environments."""
     problem, cells = view.features.problem, view.cells
-    turns, horizon = problem.turns, problem.horizon
+    turns, horizon = problem.turns, problem.budget(target)
     following = np.where(np.append(np.diff(turns.session) == 0, False), np.append(cells.stage[1:], 0), -1)
     shape = {"stages": len(cells.stages), "classes": len(cells.classes)}
     values, weights = np.full(problem.folds, np.nan), np.zeros(problem.folds)

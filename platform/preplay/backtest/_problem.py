@@ -87,6 +87,11 @@ class Problem:
             n for n, g in zip(self.turns.policies, self.group, strict=True) if g == self.group[policy]
         )
 
+    def budget(self, policy: int) -> int:
+        """Turns that a policy may take: its longest session; the logs' where it was only asked what it would do."""
+        mine = self.turns.policy == policy
+        return self.horizon if self.copied[mine].any() else int(self.turns.turn[mine].max(initial=0)) + 1
+
     def shown_by(self, policies: Sequence[int]) -> np.ndarray:
         """bool [R]: turns that show what these policies do."""
         return np.isin(self.turns.policy, policies) & ~self.copied

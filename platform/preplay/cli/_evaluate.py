@@ -140,6 +140,8 @@ def shadow(
     with console.status("Fitting Q on the shadow actions"):
         result = evaluate_shadow(file, request, settings(config, preset, seed))
     console.print(shadow_table(result, file.stem))
+    for tested in result.structured.tested.values() if result.structured else ():
+        console.print(tested.sentence(), highlight=False, markup=False)
     if output is not None:
         atomic_write(output, shadow_json(result))
         console.print(f"Estimates: [bold]{output}[/]")

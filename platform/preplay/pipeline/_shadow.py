@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from preplay.backtest import AskedActions
 from preplay.estimators import (
     Estimate,
     SessionIndex,
     ShadowActions,
+    ShadowFile,
     align_shadow_actions,
     read_shadow_file,
     value_follows,
@@ -18,6 +20,7 @@ from preplay.pipeline._context import Context, EvaluationRequest, load_context
 from preplay.pipeline._fqe import TargetActions, fqe_estimates
 from preplay.pipeline._logged import embed_actions
 from preplay.pipeline._runs import runner
+from preplay.pipeline._structure import Structured, judge_asked
 
 WEIGHTED = ("wpdis",)
 
@@ -30,11 +33,13 @@ class ShadowResult:
         estimates: ``fqe.dm``; with logged propensities also ``wpdis``, ``fqe.dr`` and ``fqe.wdr``.
         agreement: Share of the logged actions that the new policy would have taken too.
         sessions: Number of logged sessions.
+        structured: What the structure of tool calls says, and how good that was; None for plain text.
     """
 
     estimates: list[Estimate]
     agreement: float
     sessions: int
+    structured: Structured | None = None
 
 
 def evaluate_shadow(file: Path, request: EvaluationRequest, config: PreplayConfig) -> ShadowResult:
@@ -58,7 +63,25 @@ def evaluate_shadow(file: Path, request: EvaluationRequest, config: PreplayConfi
         aligned.start_features, aligned.next_features, aligned.start_weights, aligned.next_weights
     )
     found |= fqe_estimates(context, batch, actions, run)
-    return ShadowResult(list(found.values()), float(np.nanmean(aligned.logged_share)), batch.n_sessions)
+    structured = judge_asked(context, file.stem, _asked(context, shadow))
+    if structured and (estimate := structured.estimate(file.stem, context)):
+        found["structure"] = estimate
+    agreement = float(np.nanmean(aligned.logged_share))
+    return ShadowResult(list(found.values()), agreement, batch.n_sessions, structured)
+
+
+def _asked(context: Context, shadow: ShadowFile) -> AskedActions:
+    """The first shadow action of every logged state, without those behind the last turn of a session."""
+    turns = context.data.turns
+    states = zip(turns["session_id"].to_pylist(), turns["turn"].to_pylist(), strict=True)
+    row = {state: i for i, state in enumerate(states)}
+    given = zip(shadow.session_id, shadow.turn.tolist(), strict=True)
+    first: dict[int, str] = {}
+    for state, action in zip(given, shadow.action, strict=True):
+        if state in row:
+            first.setdefault(row[state], action)
+    rows = np.array(sorted(first), np.int64)
+    return AskedActions(rows, [first[i] for i in rows.tolist()])
 
 
 def _aligned(context: Context, session_id: list[str], turn: np.ndarray, action: list[str]) -> ShadowActions:

@@ -4,7 +4,7 @@ A policy is known by unlabelled sessions of its own (a clone of logged sessions)
 states (any other policy: it is asked). Each kind of knowledge has its own backtest on the logged policies.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -117,17 +117,31 @@ def judge_structure(context: Context, policies: Mapping[str, Policy], console: C
     known: dict[str, Known] = {
         p.name: "sessions" if p.name in logs.own else "actions" for p in policies.values()
     }
-    is_value = logs.all_or_nothing
-    shared = ray.put((logs, _config(context, is_value), settings))
+    shared = ray.put(_Shared(logs, _config(context, logs), settings))
+    leave_out, estimate = (ray.remote(num_cpus=1)(task) for task in (_backtest, _estimate))
     with console.status("Leaving out each logged policy, to see how well it is predicted"):
-        waiting = {name: _estimate.remote(shared, policy) for name, policy in _named(policies).items()}
-        tested = {kind: _tested(context, logs, shared, kind) for kind in dict.fromkeys(known.values())}
+        waiting = {policy.name: estimate.remote(shared, policy) for policy in policies.values()}
+        tested = {
+            kind: _tested(context, logs, kind, lambda kind=kind: ray.get(leave_out.remote(shared, kind)))
+            for kind in dict.fromkeys(known.values())
+        }
         found = dict(zip(waiting, ray.get(list(waiting.values())), strict=True))
-    return Structured(tested, found, known, is_value)
+    return Structured(tested, found, known, logs.all_or_nothing)
 
 
-def _named(policies: Mapping[str, Policy]) -> dict[str, Policy]:
-    return {policy.name: policy for policy in policies.values()}
+def judge_asked(context: Context, policy: str, asked: AskedActions) -> Structured | None:
+    """The same, in this process, for a policy that was already asked in states of the context's logs."""
+    settings, logs = context.config.evaluation.structure, _Logs.of(context, {})
+    if not (settings.enabled and logs.speak(settings)):
+        return None
+    shared = _Shared(logs, _config(context, logs), settings)
+    tested = _tested(context, logs, "actions", lambda: _backtest(shared, "actions"))
+    data = logs.with_own()
+    keep = np.repeat(_some(data, settings.asked_sessions, context.config.seed), np.diff(data.session_starts))
+    chosen = [i for i, row in enumerate(asked.row) if keep[row]]
+    some = AskedActions(asked.row[chosen], [asked.action[i] for i in chosen])
+    found = _asked(shared, data, policy, some)
+    return Structured({"actions": tested}, {policy: found}, {policy: "actions"}, logs.all_or_nothing)
 
 
 @dataclass(frozen=True)
@@ -176,14 +190,28 @@ class _Logs:
         return self.data.select_sessions(self.others | self.own[name] if name else self.others)
 
 
-def _config(context: Context, is_value: bool) -> BacktestConfig:
+@dataclass(frozen=True)
+class _Shared:
+    """What every task needs."""
+
+    logs: _Logs
+    config: BacktestConfig
+    settings: StructureConfig
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How the logs are to be read."""
+        return {"environment_key": self.settings.environment_key, "solved_at": self.settings.solved_at}
+
+
+def _config(context: Context, logs: _Logs) -> BacktestConfig:
     evaluation = context.config.evaluation
     return BacktestConfig(
         level=evaluation.level,
         horizon=evaluation.structure.horizon,
         learners=evaluation.structure.learners,
         rows=evaluation.structure.rows,
-        gamma=context.gamma if is_value and context.gamma > 0 else 1.0,
+        gamma=context.gamma if logs.all_or_nothing and context.gamma > 0 else 1.0,
         seed=context.config.seed,
     )
 
@@ -196,12 +224,12 @@ def _embedding(data: EmbeddedTurns) -> np.ndarray:
     return PCA(count, random_state=0).fit_transform(vectors)[place]
 
 
-def _tested(context: Context, logs: _Logs, shared: Any, kind: Known) -> BacktestReport:
+def _tested(context: Context, logs: _Logs, kind: Known, run: Callable[[], BacktestReport]) -> BacktestReport:
     """The backtest of a kind of knowledge, from the cache where it was made before."""
     settings = context.config.evaluation.structure
     config = {
         "settings": settings.model_dump(mode="json"),
-        "backtest": _config(context, logs.all_or_nothing).model_dump(mode="json"),
+        "backtest": _config(context, logs).model_dump(mode="json"),
         "known": kind,
         "left_out": logs.left_out,
     }
@@ -209,44 +237,43 @@ def _tested(context: Context, logs: _Logs, shared: Any, kind: Known) -> Backtest
     folder = Path(context.request.cache) / "backtests" / f"{inputs['embedded'][:16]}-{kind}"
     if is_complete(folder, KIND, config=config, inputs=inputs):
         return BacktestReport.model_validate_json((folder / _FILE).read_text(encoding="utf-8"))
-    report: BacktestReport = ray.get(_backtest.remote(shared, kind))
+    report = run()
     with write_artifact(folder, KIND, config=config, inputs=inputs) as staging:
         (staging.path / _FILE).write_text(report.model_dump_json(indent=2), encoding="utf-8")
     return report
 
 
-@ray.remote(num_cpus=1)
-def _backtest(shared: tuple[_Logs, BacktestConfig, StructureConfig], kind: Known) -> BacktestReport:
-    logs, config, settings = shared
-    data = logs.with_own()
-    return backtest(
-        data.turns,
-        config.model_copy(update={"known": kind}),
-        environment_key=settings.environment_key,
-        solved_at=settings.solved_at,
-        embedding=_embedding(data),
-    )
+def _backtest(shared: _Shared, kind: Known) -> BacktestReport:
+    data = shared.logs.with_own()
+    config = shared.config.model_copy(update={"known": kind})
+    return backtest(data.turns, config, embedding=_embedding(data), **shared.options)
 
 
-@ray.remote(num_cpus=1)
-def _estimate(shared: tuple[_Logs, BacktestConfig, StructureConfig], policy: Policy) -> PolicyBacktest:
-    logs, config, settings = shared
-    options: dict[str, Any] = {"environment_key": settings.environment_key, "solved_at": settings.solved_at}
-    if policy.name in logs.own:
-        data = logs.with_own(policy.name)
-        return estimate_policy(data.turns, policy.name, config, embedding=_embedding(data), **options)
-    data = logs.with_own()
-    asked = ask(data, policy, sessions=settings.asked_sessions, seed=config.seed)
-    label = f"{policy.name} (asked)"  # a logged policy may have the same name
-    found = estimate_actions(data.turns, label, asked, config, **options)
-    return found.model_copy(update={"policy": policy.name})
+def _estimate(shared: _Shared, policy: Policy) -> PolicyBacktest:
+    if policy.name in shared.logs.own:
+        data = shared.logs.with_own(policy.name)
+        more = {"embedding": _embedding(data)} | shared.options
+        return estimate_policy(data.turns, policy.name, shared.config, **more)
+    data = shared.logs.with_own()
+    asked = ask(data, policy, sessions=shared.settings.asked_sessions, seed=shared.config.seed)
+    return _asked(shared, data, policy.name, asked)
+
+
+def _asked(shared: _Shared, data: EmbeddedTurns, policy: str, asked: AskedActions) -> PolicyBacktest:
+    label = f"{policy} (asked)"  # a logged policy may have the same name
+    found = estimate_actions(data.turns, label, asked, shared.config, **shared.options)
+    return found.model_copy(update={"policy": policy})
 
 
 def ask(data: EmbeddedTurns, policy: Policy, *, sessions: int, seed: int) -> AskedActions:
     """What a policy would do in every state of some logged sessions."""
-    count = len(data.session_starts) - 1
-    chosen = numpy_rng(seed, "asked sessions").permutation(count)[:sessions]
-    keep = np.isin(np.arange(count), chosen)
+    keep = _some(data, sessions, seed)
     states = logged_states(data.select_sessions(keep), policy.reads).before
     actions = policy.act(states, numpy_rng(seed, "asked actions")).actions
     return AskedActions(np.flatnonzero(np.repeat(keep, np.diff(data.session_starts))), actions)
+
+
+def _some(data: EmbeddedTurns, sessions: int, seed: int) -> np.ndarray:
+    """bool [S]: at most so many sessions."""
+    count = len(data.session_starts) - 1
+    return np.isin(np.arange(count), numpy_rng(seed, "asked sessions").permutation(count)[:sessions])
