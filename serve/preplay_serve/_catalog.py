@@ -2,8 +2,10 @@
 
 import hashlib
 import logging
+import os
+import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,25 +22,30 @@ from preplay_serve.store import ArtifactKind, Store
 
 log = logging.getLogger(__name__)
 _DEPTH = 4
+_VERSIONS = "versions"
 _PROBE = DecisionState("a task", "an observation"), ["one answer", "another answer"]
 
 
 @dataclass(frozen=True)
 class Found:
-    """An artifact in a registered folder; ``details`` are for people."""
+    """An artifact in a registered folder; ``details`` are for people.
+
+    World models are one artifact of several folders, the ``members`` below ``path``.
+    """
 
     kind: ArtifactKind
     name: str
     version: str
     path: Path
     details: dict[str, Any]
+    members: tuple[Path, ...] = ()
 
 
 def scan(config: ServerConfig) -> list[Found]:
     """Everything in the registered folders."""
     found: dict[tuple[str, str], Found] = {}
     for root in dict.fromkeys((Path(config.models), config.data_root)):
-        for item in _artifacts(root):
+        for item in _artifacts(root, leave_out=Path(config.state)):
             found.setdefault((item.kind, item.name), item)
     return list(found.values())
 
@@ -59,6 +66,7 @@ def refresh(config: ServerConfig, store: Store) -> list[str]:
         names = {item.name for item in found if item.kind == kind}
         for gone in (record for record in store.artifacts.list(kind) if record.name not in names):
             store.artifacts.withdraw(kind, gone.name)
+    _drop_unused(config, store)
     return problems
 
 
@@ -71,8 +79,7 @@ def publish_critic(config: ServerConfig, store: Store, name: str, path: Path) ->
     manifest = open_artifact(path, "critic").manifest
     version = manifest.content_hash
     kept = Path(config.state) / "critics" / version
-    if not (kept / MANIFEST).exists():
-        _copy(path, kept)
+    _keep(path, kept, shutil.copytree)
     check_critic(config, kept)
     store.artifacts.publish("critic", name, version, str(kept), _critic_details(manifest))
     return version
@@ -98,38 +105,78 @@ def _register(config: ServerConfig, store: Store, item: Found) -> None:
     if item.kind == "critic":
         publish_critic(config, store, item.name, item.path)
     else:
-        store.artifacts.publish(item.kind, item.name, item.version, str(item.path), item.details)
+        store.artifacts.publish(
+            item.kind, item.name, item.version, str(_snapshot(config, item)), item.details
+        )
 
 
-def _copy(source: Path, target: Path) -> None:
+def _snapshot(config: ServerConfig, item: Found) -> Path:
+    """The artifact under its version: hard links, which cost no space and outlive a replacement of the folder.
+
+    Where files cannot be linked (another disk, an object store) the folder itself is used.
+    """
+    kept = Path(config.state) / _VERSIONS / item.version
+    try:
+        for folder in item.members or (item.path,):
+            _keep(folder, kept / folder.name if item.members else kept, _link)
+    except OSError as error:
+        log.warning("%s %s is used where it lies: %s", item.kind, item.name, type(error).__name__)
+        return item.path
+    return kept
+
+
+def _drop_unused(config: ServerConfig, store: Store) -> None:
+    """Remove snapshots that nobody can ask for any more and no unfinished evaluation was accepted with."""
+    kinds: tuple[ArtifactKind, ...] = ("dataset", "world_models", "clone")
+    used = {record.version for kind in kinds for record in store.artifacts.list(kind)}
+    used |= store.evaluations.versions_in_use()
+    root = Path(config.state) / _VERSIONS
+    for folder in root.iterdir() if root.is_dir() else ():
+        if folder.name not in used and not folder.name.startswith("."):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _link(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, copy_function=os.link)
+
+
+def _keep(source: Path, target: Path, put: Callable[[Path, Path], object]) -> None:
+    """Put an artifact there whole, unless it is there."""
+    if (target / MANIFEST).exists():
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.staging")
-    shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(source, aside)
-    if not target.exists():
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        put(source, aside)
         aside.rename(target)
+    except OSError:
+        if not (target / MANIFEST).exists():  # else another process was faster
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
-def _artifacts(root: Path) -> Iterator[Found]:
-    members: dict[Path, list[Manifest]] = {}
-    for folder in _manifest_folders(root, _DEPTH):
+def _artifacts(root: Path, *, leave_out: Path) -> Iterator[Found]:
+    members: dict[Path, list[tuple[Path, Manifest]]] = {}
+    for folder in _manifest_folders(root, _DEPTH, leave_out):
         try:
             manifest = read_manifest(folder)
         except PreplayError as error:
             log.warning("%s is left out: %s", folder, error.what)
             continue
         if manifest.kind == "world_model":
-            members.setdefault(folder.parent, []).append(manifest)
+            members.setdefault(folder.parent, []).append((folder, manifest))
         elif item := _found(root, folder, manifest):
             yield item
-    for folder, manifests in members.items():
+    for parent, found in members.items():
+        folders, manifests = zip(*found, strict=True)
         joint = hashlib.sha256("".join(m.content_hash for m in manifests).encode()).hexdigest()
         details = {
             "members": len(manifests),
             "created": manifests[0].created,
             "metrics": manifests[0].metrics,
         }
-        yield Found("world_models", _name(root, folder), joint, folder, details)
+        yield Found("world_models", _name(root, parent), joint, parent, details, folders)
 
 
 def _found(root: Path, folder: Path, manifest: Manifest) -> Found | None:
@@ -152,14 +199,14 @@ def _found(root: Path, folder: Path, manifest: Manifest) -> Found | None:
             return None
 
 
-def _manifest_folders(folder: Path, depth: int) -> Iterator[Path]:
+def _manifest_folders(folder: Path, depth: int, leave_out: Path) -> Iterator[Path]:
     """Folders with a manifest, in order; hidden ones are half-written, links could lead anywhere."""
     if (folder / MANIFEST).is_file():
         yield folder
-    elif depth and folder.is_dir():
+    elif depth and folder.is_dir() and folder != leave_out:
         for below in sorted(folder.iterdir()):
             if below.is_dir() and not below.is_symlink() and not below.name.startswith("."):
-                yield from _manifest_folders(below, depth - 1)
+                yield from _manifest_folders(below, depth - 1, leave_out)
 
 
 def _name(root: Path, folder: Path) -> str:

@@ -65,6 +65,8 @@ class ScoringSettings(_Settings):
         remembered_texts: Embeddings that a replica keeps.
         controllers: By the critic's name; ``*`` is for all others.
         keep_texts: Whether decisions are stored with their texts, which retraining needs.
+        keep_days: Decisions older than this are deleted; none by default.
+        keep_decisions: Of more decisions than this the oldest are deleted; none by default.
         poll_s: How often replicas look for a newly published critic.
         min_replicas: Replicas at the least, and at the most ``max_replicas``.
         replica_cpus: CPUs booked per replica.
@@ -76,6 +78,8 @@ class ScoringSettings(_Settings):
     remembered_texts: int = Field(default=50_000, ge=1)
     controllers: dict[str, ControllerSettings] = Field(default_factory=dict)
     keep_texts: bool = True
+    keep_days: float | None = Field(default=None, gt=0)
+    keep_decisions: int | None = Field(default=None, ge=1)
     poll_s: float = Field(default=1.0, gt=0)
     min_replicas: int = Field(default=1, ge=1)
     max_replicas: int = Field(default=4, ge=1)
@@ -114,6 +118,7 @@ class EvaluationSettings(_Settings):
         lease_s: After so long without a word from its runner an evaluation is taken over by another.
         poll_s: How often the runner looks for work and cancellations.
         attempts: Starts before an evaluation whose workers keep dying is given up.
+        longest_s: How long one may run before it is ended as failed.
         environments: Known environments that requests may name.
         python: Policies that requests may name as ``python:NAME``: NAME to ``module:attribute``.
         endpoints: Policies that requests may name as ``endpoint:NAME``.
@@ -125,6 +130,7 @@ class EvaluationSettings(_Settings):
     lease_s: float = Field(default=15, gt=0)
     poll_s: float = Field(default=0.5, gt=0)
     attempts: int = Field(default=5, ge=1)
+    longest_s: float = Field(default=6 * 3600, gt=0)
     environments: tuple[str, ...] = ("support_desk", "support_desk_long")
     python: dict[str, str] = Field(default_factory=dict)
     endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)

@@ -28,7 +28,7 @@ class _JsonLines(logging.Formatter):
 
 
 class _Gathered(logging.Handler):
-    """Writes what came in a twentieth of a second at once, in a thread of its own: a request never waits for its line."""
+    """Writes what came in a twentieth of a second at once, in a thread of its own: no request waits for its line."""
 
     def __init__(self):
         super().__init__()

@@ -36,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
     for command in (create, list_tokens, revoke):
         tokens.command("list" if command is list_tokens else None)(command)
     group.add_typer(tokens, name="token")
-    for command in (publish, rollback, refresh, audit):
+    for command in (publish, rollback, refresh, audit, prune):
         group.command()(command)
     app.add_typer(group, name="serve", rich_help_panel="Serving")
 
@@ -163,6 +163,22 @@ def audit(output: Path, config: ConfigOption = None, state: StateOption = None) 
     from preplay_serve._audit import export_audit
 
     console.print(f"{export_audit(_store(config, state), output)} decisions written to [bold]{output}[/].")
+
+
+def prune(
+    days: Annotated[float | None, typer.Option(help="Delete decisions older than so many days.")] = None,
+    keep: Annotated[int | None, typer.Option(help="Delete the oldest beyond so many.")] = None,
+    config: ConfigOption = None,
+    state: StateOption = None,
+) -> None:
+    """Delete old decisions, with their texts and outcomes; a server does it by itself (`scoring.keep_days`).
+
+    Example: `preplay serve prune --days 90`
+    """
+    if days is None and keep is None:
+        raise PreplayError("nothing says what is old.", fix="Give --days or --keep.")
+    gone = _store(config, state).decisions.prune(keep_days=days, keep=keep)
+    console.print(f"{gone} decisions deleted.")
 
 
 def _check_bind(settings: "ServerConfig", host: str) -> None:

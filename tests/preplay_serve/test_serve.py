@@ -12,8 +12,10 @@ from preplay.client import Client
 from preplay.control import Controller
 from preplay.critics import DecisionState
 from preplay.errors import PreplayError
-from preplay_serve._catalog import publish_critic
+from preplay_serve._catalog import publish_critic, refresh
 from preplay_serve._critic import load_served_critic
+from preplay_serve.evaluator import Runner
+from preplay_serve.store import EvaluationSpec, open_store
 from tests._processes import descendants, wait_for
 from tests.preplay_serve.served import SPEC, Served, comparable
 
@@ -90,3 +92,17 @@ def test_a_failure_is_told_in_words(served, client):
     final = client.wait(made.id, timeout_s=300)
     assert final.status == "failed"
     assert final.error.startswith("the logs hold no policy 'nobody'.")
+
+
+def test_an_evaluation_that_takes_too_long_ends_as_failed_and_frees_its_workers(served, tmp_path):
+    limits = served.config.evaluations.model_copy(update={"longest_s": 1.0})
+    config = served.config.model_copy(update={"evaluations": limits, "state": str(tmp_path)})
+    store = open_store(config.database_url)
+    refresh(config, store)
+    made, _ = store.evaluations.create(EvaluationSpec.model_validate(SPEC), token="t")
+    runner = Runner(config, store)
+    runner.start()
+    wait_for(lambda: store.evaluations.get(made.id).status == "failed", 60)
+    runner.stop()
+    assert "longer than 1 seconds" in store.evaluations.get(made.id).error
+    wait_for(lambda: not descendants(os.getpid(), "ray::evaluate"), 30)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from preplay.errors import PreplayError
 from preplay_serve.store import (
@@ -172,6 +173,36 @@ def test_decisions_are_filtered(store):
     assert found == {k: n for k, (_, n) in wanted.items()}
     assert store.decisions.get(known.id).outcome.reward == 2.0
     assert store.decisions.count(DecisionFilter(text="100%_")) == 0
+
+
+def test_old_decisions_are_deleted(store):
+    now = dt.datetime.now(dt.UTC)
+    ages = {"ancient": 40, "old": 20, "young": 1}
+    for name, days in ages.items():
+        store.decisions.add([decision(session_id=name).model_copy(update={"time": now - dt.timedelta(days)})])
+
+    def kept() -> list[str]:
+        return [record.session_id for record in store.decisions.recent()]
+
+    assert store.decisions.prune() == 0
+    assert store.decisions.prune(keep_days=30, keep=5) == 1
+    assert kept() == ["young", "old"]
+    assert store.decisions.prune(keep_days=30, keep=1) == 1
+    assert kept() == ["young"]
+
+
+def test_a_database_of_an_earlier_version_is_brought_up_to_date(tmp_path):
+    url = f"sqlite:///{tmp_path}/store.db"
+    old = open_store(url)
+    made, _ = old.evaluations.create(SPEC, token="t")
+    with old._engine.begin() as db:
+        db.execute(text("ALTER TABLE evaluations DROP COLUMN versions"))
+    old.close()
+    store = open_store(url)
+    assert store.evaluations.get(made.id) == made
+    store.evaluations.create(SPEC, token="t", versions={"dataset": "1"})
+    assert store.evaluations.versions_in_use() == {"1"}
+    store.close()
 
 
 def test_versions_go_forward_and_back(store):

@@ -13,12 +13,14 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from preplay_serve._forms import COOKIE
 from preplay_serve.api._errors import Refusal
 from preplay_serve.api._service import Service
 from preplay_serve.store import SCOPES, Scope, Store, TokenRecord
 from preplay_serve.store._records import moment
 
-COOKIE = "preplay_token"
+CHECKED_FORM = "preplay_checked_form"
+"""In the scope of a request whose form was sent by a page of ours."""
 _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 _ANONYMOUS = TokenRecord.model_validate(
     {"id": "anonymous", "name": "anonymous", "scopes": SCOPES, "created": moment(0.0)}
@@ -123,7 +125,8 @@ async def _caller(request: Request, service: Service) -> TokenRecord:
             raise Refusal(401, "The Authorization header must be `Bearer TOKEN`.")
         return _known(await door.admit(token.strip()))
     if cookie := request.cookies.get(COOKIE):
-        if request.method not in ("GET", "HEAD") and "x-preplay-request" not in request.headers:
+        own = "x-preplay-request" in request.headers or request.scope.get(CHECKED_FORM)
+        if request.method not in ("GET", "HEAD") and not own:
             raise Refusal(403, "With a cookie, changes need the header X-Preplay-Request.")
         return _known(await door.admit(cookie))
     if service.config.allow_anonymous and await door.no_tokens():

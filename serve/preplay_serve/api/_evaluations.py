@@ -54,12 +54,14 @@ def create_evaluation(
     ] = None,
 ) -> EvaluationRecord:
     """Accept an evaluation. It is on the disk before this answers, and survives a restart."""
-    check_names(body, service)
+    versions = named_versions(body, service)
     evaluations = service.store.evaluations
     if evaluations.queued(token.name) >= service.config.limits.queued_evaluations:
         service.metrics.rejected.labels("evaluations").inc()
         raise Refusal(429, "Too many evaluations of this token are waiting.", retry_after_s=30)
-    record, new = evaluations.create(body, token=token.name, idempotency_key=idempotency_key)
+    record, new = evaluations.create(
+        body, token=token.name, idempotency_key=idempotency_key, versions=versions
+    )
     if not new and record.spec != body:
         raise Refusal(409, "This idempotency key was used for another evaluation.")
     response.headers["Location"] = f"/v1/evaluations/{record.id}"
@@ -117,27 +119,31 @@ async def _counted(service: Service, evaluation_id: str, request: Request) -> As
             yield event
 
 
-def check_names(spec: EvaluationSpec, service: Service) -> None:
-    """Refuse what is not registered, before it is accepted."""
+def named_versions(spec: EvaluationSpec, service: Service) -> dict[str, str]:
+    """Versions of the artifacts that an evaluation names; refuses what is not registered, before it is accepted."""
     artifacts = service.store.artifacts
-    if artifacts.get("dataset", spec.dataset) is None:
+    dataset, models = artifacts.get("dataset", spec.dataset), artifacts.get("world_models", spec.models)
+    if dataset is None:
         raise Refusal(404, "There is no dataset of this name.", field="dataset", fix="See /v1/datasets.")
-    if artifacts.get("world_models", spec.models) is None:
+    if models is None:
         raise Refusal(404, "There are no world models of this name.", field="models", fix="See /v1/models.")
     if spec.environment is not None and spec.environment not in service.config.evaluations.environments:
         raise Refusal(404, "There is no environment of this name.", field="environment")
+    versions = {"dataset": dataset.version, "world_models": models.version}
     for policy in spec.policies:
-        _check_policy(policy, spec, service)
+        versions |= _policy_version(policy, spec, service)
+    return versions
 
 
-def _check_policy(policy: str, spec: EvaluationSpec, service: Service) -> None:
+def _policy_version(policy: str, spec: EvaluationSpec, service: Service) -> dict[str, str]:
     form, _, name = policy.partition(":")
     settings = service.config.evaluations
+    clone = service.store.artifacts.get("clone", name) if form == "cloned" else None
     known = {
         "env": spec.environment is not None and name in get_environment(spec.environment).policies(),
         "python": name in settings.python,
         "endpoint": name in settings.endpoints,
-        "cloned": form == "cloned" and service.store.artifacts.get("clone", name) is not None,
+        "cloned": clone is not None,
     }
     if form not in known:
         fix = "Write env:NAME, cloned:NAME, python:NAME or endpoint:NAME."
@@ -145,6 +151,7 @@ def _check_policy(policy: str, spec: EvaluationSpec, service: Service) -> None:
     if not known[form]:
         fix = "Name the environment." if form == "env" else "See /v1/policies."
         raise Refusal(404, "There is no policy of this name.", field="policies", fix=fix)
+    return {policy: clone.version} if clone else {}
 
 
 def _existing(service: Service, evaluation_id: str) -> EvaluationRecord:

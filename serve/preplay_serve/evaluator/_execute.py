@@ -17,7 +17,15 @@ from preplay.report import EvaluationReport, write_report
 from preplay.rollout import FinishedBlock
 from preplay_serve._config import ServerConfig
 from preplay_serve.evaluator._endpoint import EndpointPolicy
-from preplay_serve.store import EvaluationRecord, EvaluationSpec, PartialEstimate, Progress, Store, open_store
+from preplay_serve.store import (
+    ArtifactKind,
+    EvaluationRecord,
+    EvaluationSpec,
+    PartialEstimate,
+    Progress,
+    Store,
+    open_store,
+)
 
 _TELL_S = 0.5
 Tell = Callable[[Progress, list[PartialEstimate]], None]
@@ -41,11 +49,11 @@ def evaluate(
 ) -> EvaluationReport:
     """The report of an evaluation; paths of the server are not in it."""
     spec, folder = record.spec, config.evaluation_folder(record.id)
-    names = {_resolve(policy, config, store): policy for policy in spec.policies}
+    names = {_resolve(policy, config, store, record): policy for policy in spec.policies}
     given = {spec: _endpoint(name, config) for spec, name in names.items() if spec.startswith("endpoint:")}
     request = EvaluationRequest(
-        data=_path(store, "dataset", spec.dataset),
-        models=_path(store, "world_models", spec.models),
+        data=_path(store, "dataset", spec.dataset, record.versions.get("dataset")),
+        models=_path(store, "world_models", spec.models, record.versions.get("world_models")),
         policies=tuple(names),
         output=folder,
         cache=config.cache_root,
@@ -115,7 +123,7 @@ def partial_estimate(
     )
 
 
-def _resolve(policy: str, config: ServerConfig, store: Store) -> str:
+def _resolve(policy: str, config: ServerConfig, store: Store, record: EvaluationRecord) -> str:
     """A policy of a request as ``preplay.policies.load_policy`` reads it."""
     form, _, name = policy.partition(":")
     match form:
@@ -126,7 +134,7 @@ def _resolve(policy: str, config: ServerConfig, store: Store) -> str:
         case "endpoint" if name in config.evaluations.endpoints:
             return policy
         case "cloned":
-            return f"cloned:{_path(store, 'clone', name)}"
+            return f"cloned:{_path(store, 'clone', name, record.versions.get(policy))}"
         case _:
             raise PreplayError(f"policy {policy!r} is not registered any more.")
 
@@ -137,11 +145,19 @@ def _endpoint(policy: str, config: ServerConfig) -> Policy:
     return AnswerCache(EndpointPolicy(name, config.evaluations.endpoints[name]))
 
 
-def _path(store: Store, kind, name: str) -> str:
-    record = store.artifacts.get(kind, name)
-    if record is None:
-        raise PreplayError(f"{kind} {name!r} is not registered any more.")
-    return record.path
+def _path(store: Store, kind: ArtifactKind, name: str, version: str | None) -> str:
+    """Where the version lies that the evaluation was accepted with.
+
+    Raises:
+        PreplayError: When something else lies there now, which only happens where no snapshot could be made.
+    """
+    found = store.artifacts.get(kind, name, version)
+    current = store.artifacts.get(kind, name)
+    if found is None or (current and current.version != found.version and current.path == found.path):
+        raise PreplayError(
+            f"{kind} {name!r} is not what it was when the evaluation was accepted.", fix="Ask again."
+        )
+    return found.path
 
 
 def _command(spec: EvaluationSpec) -> str:

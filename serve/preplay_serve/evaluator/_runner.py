@@ -5,7 +5,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import ray
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError, WorkerCrashedError
@@ -18,13 +18,17 @@ from preplay_serve.store import EvaluationRecord, Store
 
 log = logging.getLogger(__name__)
 _SILENT_S = 60.0
+_PRUNE_S = 600.0
 
 
 @dataclass
 class _Job:
+    """An evaluation that runs; ``end`` is its final state once it was told to stop."""
+
     record: EvaluationRecord
     task: Any
-    cancelling: bool = False
+    began: float
+    end: Literal["cancelled", "failed"] | None = None
 
 
 class Runner:
@@ -38,7 +42,7 @@ class Runner:
         self._owner = uuid.uuid4().hex
         self._jobs: dict[str, _Job] = {}
         self._stop = threading.Event()
-        self._seen = time.monotonic()
+        self._seen = self._prune_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="evaluations", daemon=True)
 
     def start(self) -> None:
@@ -76,6 +80,8 @@ class Runner:
             self._owner, lease_s=self._settings.lease_s, slots=self._slots()
         ):
             self._begin(record)
+        if time.monotonic() >= self._prune_at:
+            self._prune()
 
     def _begin(self, record: EvaluationRecord) -> None:
         if record.attempts > self._settings.attempts:
@@ -84,18 +90,23 @@ class Runner:
             return
         # No CPU is booked for the task: it waits for others that do the work, and must not take their place.
         task = ray.remote(execute).options(num_cpus=0, max_retries=0, name=f"evaluate {record.id}")
-        self._jobs[record.id] = _Job(record, task.remote(self._config, record, self._owner))
+        self._jobs[record.id] = _Job(record, task.remote(self._config, record, self._owner), time.monotonic())
         log.info("evaluation started", extra={"fields": {"id": record.id, "attempt": record.attempts}})
 
     def _watch(self, job: _Job) -> None:
         status = self._store.evaluations.keep(job.record.id, self._owner, lease_s=self._settings.lease_s)
-        if status != "running" and not job.cancelling:  # cancelled, or taken over by another runner
-            job.cancelling = True
-            ray.cancel(job.task, force=True)
+        if job.end is None and status != "running":  # cancelled, or taken over by another runner
+            self._stop_job(job, "cancelled")
+        elif job.end is None and time.monotonic() - job.began > self._settings.longest_s:
+            self._stop_job(job, "failed")
         ready, _ = ray.wait([job.task], timeout=0)
         if ready:
             del self._jobs[job.record.id]
             self._end(job)
+
+    def _stop_job(self, job: _Job, end: Literal["cancelled", "failed"]) -> None:
+        job.end = end
+        ray.cancel(job.task, force=True)
 
     def _end(self, job: _Job) -> None:
         try:
@@ -113,9 +124,12 @@ class Runner:
             self._finish(job.record.id, "succeeded", report=report)
 
     def _again(self, job: _Job) -> None:
-        """A worker died: end what was to be cancelled, else give it back, to be claimed again at once."""
-        if job.cancelling:
-            self._finish(job.record.id, "cancelled")
+        """A worker died: end what was told to, else give it back, to be claimed again at once."""
+        if job.end == "failed":
+            error = f"It ran longer than {self._settings.longest_s:g} seconds, which the server allows."
+            self._finish(job.record.id, "failed", error=error)
+        elif job.end:
+            self._finish(job.record.id, job.end)
         else:
             log.warning("evaluation's worker died", extra={"fields": {"id": job.record.id}})
             self._store.evaluations.release(job.record.id, self._owner)
@@ -125,6 +139,14 @@ class Runner:
     ) -> None:
         self._store.evaluations.finish(evaluation_id, self._owner, status, report_json=report, error=error)
         log.info("evaluation ended", extra={"fields": {"id": evaluation_id, "status": status}})
+
+    def _prune(self) -> None:
+        """Delete old decisions, as the settings say."""
+        scoring = self._config.scoring
+        gone = self._store.decisions.prune(keep_days=scoring.keep_days, keep=scoring.keep_decisions)
+        self._prune_at = time.monotonic() + _PRUNE_S
+        if gone:
+            log.info("decisions deleted", extra={"fields": {"count": gone}})
 
     def _slots(self) -> int:
         if self._settings.concurrency:

@@ -17,6 +17,7 @@ from preplay.report import (
     render_html,
     summary_sentence,
 )
+from preplay_serve._forms import COOKIE, form_key
 from preplay_serve.pages._render import missing, page, store_of
 from preplay_serve.store import FINAL, EvaluationRecord, PartialEstimate, Status, Store
 
@@ -53,7 +54,7 @@ def evaluations(request: Request, status: str = "", before: str = "") -> HTMLRes
 
 
 @router.get("/evaluations/{evaluation_id}")
-def evaluation(request: Request, evaluation_id: str) -> HTMLResponse:
+def evaluation(request: Request, evaluation_id: str, refused: bool = False) -> HTMLResponse:
     """One evaluation: how far it is, or what it found."""
     store = store_of(request)
     record = store.evaluations.get(evaluation_id)
@@ -65,6 +66,8 @@ def evaluation(request: Request, evaluation_id: str) -> HTMLResponse:
         "evaluation.html.j2",
         record=record,
         final=record.status in FINAL,
+        refused=refused,
+        key=form_key(request.cookies.get(COOKIE, ""), record.id),
         axis=axis_for([end for part in record.partial for end in (part.low, part.high)]),
         interval=_interval,
         facts=render_facts(report) if report else None,

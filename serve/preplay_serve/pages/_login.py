@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from preplay_serve._forms import local_path
 from preplay_serve.pages._render import page
 
 router = APIRouter(include_in_schema=False)
@@ -12,13 +13,3 @@ router = APIRouter(include_in_schema=False)
 def login(request: Request, next: str = "/", failed: bool = False) -> HTMLResponse:
     """The form; ``next`` is where to go afterwards."""
     return page(request, "login.html.j2", next=local_path(next), failed=failed)
-
-
-def local_path(target: str) -> str:
-    """The target when it is a path of this server, else the front page.
-
-    >>> local_path("/decisions?page=2"), local_path("//elsewhere.example"), local_path("/\\\\elsewhere.example")
-    ('/decisions?page=2', '/', '/')
-    """
-    safe = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
-    return target if safe else "/"

@@ -9,10 +9,10 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
 from preplay.report import page_environment
+from preplay_serve._forms import COOKIE
 from preplay_serve.pages._assets import assets
 from preplay_serve.store import Store
 
-COOKIE = "preplay_token"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",

@@ -42,9 +42,10 @@ class Artifacts:
         with self._engine.connect() as db:
             return [_record(row) for row in db.execute(query)]
 
-    def get(self, kind: ArtifactKind, name: str) -> ArtifactRecord | None:
-        """The version in service."""
-        query = select(table).where(table.c.kind == kind, table.c.name == name, table.c.current)
+    def get(self, kind: ArtifactKind, name: str, version: str | None = None) -> ArtifactRecord | None:
+        """The version in service, or another one that ever was."""
+        wanted = table.c.current if version is None else table.c.version == version
+        query = select(table).where(table.c.kind == kind, table.c.name == name, wanted)
         with self._engine.connect() as db:
             row = db.execute(query).first()
         return _record(row) if row else None

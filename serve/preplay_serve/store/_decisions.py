@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, Field
-from sqlalchemy import Engine, Row, Select, func, insert, select, update
+from sqlalchemy import Engine, Row, Select, delete, func, insert, select, update
 
 from preplay_serve.store._records import Record, moment
 from preplay_serve.store._tables import decisions as table
@@ -110,6 +110,18 @@ class Decisions:
         with self._engine.connect() as db:
             for row in db.execution_options(yield_per=500).execute(select(table).order_by(table.c.time)):
                 yield _record(row)
+
+    def prune(self, *, keep_days: float | None = None, keep: int | None = None) -> int:
+        """Delete decisions that are older than so many days, and the oldest beyond so many; returns how many."""
+        limits = [] if keep_days is None else [time.time() - keep_days * 86_400]
+        if keep is not None:
+            newest = select(table.c.time).order_by(table.c.time.desc()).limit(1).offset(keep)
+            with self._engine.connect() as db:
+                limits += db.execute(newest).scalars()
+        if not limits:
+            return 0
+        with self._engine.begin() as db:
+            return db.execute(delete(table).where(table.c.time <= max(limits))).rowcount
 
     def record_outcome(self, decision_id: str, outcome: OutcomeRecord) -> bool:
         """Join an outcome; the latest word counts. False when there is no such decision."""

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -33,9 +33,17 @@ class Evaluations:
         self._engine = engine
 
     def create(
-        self, spec: EvaluationSpec, *, token: str, idempotency_key: str | None = None
+        self,
+        spec: EvaluationSpec,
+        *,
+        token: str,
+        idempotency_key: str | None = None,
+        versions: Mapping[str, str] | None = None,
     ) -> tuple[EvaluationRecord, bool]:
         """Accept an evaluation; on the disk when this returns.
+
+        Args:
+            versions: Of the artifacts that it is to use, whatever is published until it starts.
 
         Returns:
             The evaluation, and whether it is new: the same token and key give the one that is already there.
@@ -44,6 +52,7 @@ class Evaluations:
             "id": new_id("ev"), "created": time.time(), "status": "queued", "token": token,
             "idempotency_key": idempotency_key, "spec": spec.model_dump_json(),
             "progress": Progress().model_dump_json(), "partial": "[]", "attempts": 0, "revision": 0,
+            "versions": json.dumps(versions or {}),
         }  # fmt: skip
         try:
             with self._engine.begin() as db:
@@ -86,6 +95,12 @@ class Evaluations:
         query = select(func.count()).where(table.c.token == token, table.c.status == "queued")
         with self._engine.connect() as db:
             return int(db.execute(query).scalar_one())
+
+    def versions_in_use(self) -> set[str]:
+        """Versions of artifacts that unfinished evaluations were accepted with."""
+        query = select(table.c.versions).where(table.c.status.not_in(FINAL), table.c.versions.is_not(None))
+        with self._engine.connect() as db:
+            return {version for text in db.execute(query).scalars() for version in json.loads(text).values()}
 
     def cancel(self, evaluation_id: str) -> EvaluationRecord | None:
         """Ask for the end of an evaluation: a queued one ends here, a running one when its runner has stopped it."""
@@ -221,4 +236,5 @@ def _record(row: Row) -> EvaluationRecord:
         values[name] = moment(values[name])
     for name in ("spec", "progress", "partial"):
         values[name] = json.loads(values[name])
+    values["versions"] = json.loads(values["versions"] or "{}")
     return EvaluationRecord.model_validate(values)

@@ -91,4 +91,9 @@ class EvaluationRecord(Record):
     partial: tuple[PartialEstimate, ...] = ()
     error: str | None = None
     attempts: int = Field(default=0, description="How often it was started; more than once after a kill.")
+    versions: dict[str, str] = Field(
+        default_factory=dict,
+        description="Content hashes of what it was accepted with; what is published later does not change it.",
+        examples=[{"dataset": "5f0c...", "world_models": "91ab...", "cloned:team/clone": "77de..."}],
+    )
     revision: int = Field(default=0, description="Rises with every change.")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
 from preplay.errors import PreplayError
@@ -47,6 +47,7 @@ def open_store(url: str) -> Store:
         if engine.dialect.name == "sqlite":
             _prepare_sqlite(engine)
         metadata.create_all(engine)
+        _add_new_columns(engine)
     except (ArgumentError, ModuleNotFoundError, OperationalError, ProgrammingError) as error:
         raise PreplayError(
             f"the database cannot be opened ({type(error).__name__}).",
@@ -54,6 +55,17 @@ def open_store(url: str) -> Store:
             fix="Give an SQLAlchemy URL, for example sqlite:///runs/serve/preplay.db.",
         ) from error
     return Store(engine)
+
+
+def _add_new_columns(engine: Engine) -> None:
+    """Bring tables of an earlier version up to date; new columns are nullable."""
+    found = inspect(engine)
+    for table in metadata.tables.values():
+        there = {column["name"] for column in found.get_columns(table.name)}
+        for column in (c for c in table.columns if c.name not in there):
+            kind = column.type.compile(engine.dialect)
+            with engine.begin() as db:
+                db.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
 
 
 def _prepare_sqlite(engine: Engine) -> None:

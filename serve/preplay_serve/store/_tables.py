@@ -23,6 +23,7 @@ evaluations = Table(
     Column("revision", Integer, nullable=False),
     Column("owner", String(40)),
     Column("lease_until", Float),
+    Column("versions", Text),
     UniqueConstraint("token", "idempotency_key"),
     Index("evaluations_by_status", "status", "created"),
 )

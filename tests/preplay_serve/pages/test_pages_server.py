@@ -10,6 +10,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from preplay_serve._config import ServerConfig
+from preplay_serve._forms import form_key
 from preplay_serve.api import Service, create_app
 from preplay_serve.store import Progress
 from tests.preplay_serve.pages.conftest import Running
@@ -114,12 +115,33 @@ def test_progress_moves_and_the_result_appears_by_itself(browser, served):
 
 
 @pytest.mark.browser
-def test_cancelling(browser, served):
+@pytest.mark.parametrize("scripts", [True, False])
+def test_cancelling(browser, served, scripts):
     address, store, tokens = served
     running = evaluate(store, "env:too-long")
-    fresh(browser, address, f"/evaluations/{running}")
+    fresh(browser, address, f"/evaluations/{running}", scripts)
     sign_in(browser, address, tokens["all"])
-    browser.find_element(By.ID, "cancel").send_keys(Keys.ENTER)
-    browser.switch_to.alert.accept()
+    browser.find_element(By.CSS_SELECTOR, "#cancel button").send_keys(Keys.ENTER)
+    if scripts:
+        browser.switch_to.alert.accept()
     waiting(browser).until(lambda b: b.find_element(By.CSS_SELECTOR, ".badge").text == "cancelling")
     assert store.evaluations.get(running).status == "cancelling"
+
+
+def test_the_form_to_cancel_is_of_one_session_and_needs_the_scope(served):
+    address, store, tokens = served
+    running = evaluate(store, "env:still-needed")
+    reader = store.tokens.create("reader", frozenset({"read"}))
+    target = f"{address}/evaluations/{running}/cancel"
+
+    def send(token: str, key: str) -> httpx.Response:
+        return httpx.post(target, data={"key": key}, cookies={"preplay_token": token})
+
+    assert send(tokens["all"], "").status_code == 403
+    assert send(tokens["all"], form_key(reader, running)).status_code == 403
+    assert send(tokens["all"], form_key(tokens["all"], "ev_0")).status_code == 403
+    refused = send(reader, form_key(reader, running))
+    assert (refused.status_code, refused.headers["location"]) == (303, f"/evaluations/{running}?refused=1")
+    page = httpx.get(address + refused.headers["location"], cookies={"preplay_token": reader})
+    assert "needs a token that may evaluate" in page.text
+    assert store.evaluations.get(running).status == "running"

@@ -29,14 +29,8 @@
   }
 
   if (cancel) {
-    cancel.hidden = false;
-    cancel.addEventListener("click", async () => {
-      if (!confirm("Cancel this evaluation? What it has imagined so far is lost.")) return;
-      cancel.disabled = true;
-      const answer = await fetch(cancel.dataset.address, { method: "DELETE", headers: { "X-Preplay-Request": "1" } });
-      if (answer.ok) return location.reload();
-      cancel.disabled = false;
-      document.getElementById("cancel-failed").hidden = false;
+    cancel.addEventListener("submit", (event) => {
+      if (!confirm("Cancel this evaluation? What it has imagined so far is lost.")) event.preventDefault();
     });
   }
 }
