@@ -32,15 +32,17 @@ def run(*arguments: str, command: str = "backtest"):
 
 def test_backtest_prints_and_writes(dataset, tmp_path):
     output = tmp_path / "report" / "backtest.json"
-    result = run(str(dataset), "--environment-key", "room", "--output", str(output))
-    assert "On your logs, preplay predicted 5 left-out policies" in result.output
+    result = run(str(dataset), "--environment-key", "room", "--actions-only", "--output", str(output))
+    assert "On your logs, preplay predicted 5 left-out policies, from their actions alone, with " in result.output
     assert "chosen (nested)" in result.output
     assert len(json.loads(output.read_text())["policies"]) == 5
 
 
 def test_only_predicts_one_policy(dataset):
-    result = run(str(dataset), "--only", "p70", "--environment-key", "room")
-    assert result.output.startswith("p70 would solve ")
+    arguments = (str(dataset), "--only", "p70", "--environment-key", "room", "--labelled")
+    assert run(*arguments, "9/10").output.startswith("p70 would solve ")
+    with pytest.raises(PreplayError, match="SOLVED/SESSIONS, as 4/10, not 'nine'"):
+        run(*arguments, "nine")
 
 
 def test_wrong_group_is_said(dataset):

@@ -70,6 +70,7 @@ def estimate_actions(
     config: BacktestConfig | None = None,
     *,
     environment_key: str | None = None,
+    groups: Mapping[str, str] | None = None,
     solved_at: float = 1.0,
 ) -> PolicyBacktest:
     """Predict a policy that never ran from what it would do in logged states.
@@ -79,7 +80,7 @@ def estimate_actions(
         policy: Its name; not one of the logged policies.
         asked: What it would do; first turns must be among the states.
         config: Settings; ``known`` is taken to be ``actions``.
-        environment_key, solved_at: As for :func:`backtest`.
+        environment_key, groups, solved_at: As for :func:`backtest`.
     """
     config = (config or BacktestConfig()).model_copy(update={"known": "actions"})
     if policy in turns["policy"].to_pylist():
@@ -95,6 +96,7 @@ def estimate_actions(
         pa.concat_tables([turns, leading]),
         config,
         environment_key=environment_key,
+        groups=groups,
         solved_at=solved_at,
         copied=np.append(np.zeros(turns.num_rows, bool), copied),
     )

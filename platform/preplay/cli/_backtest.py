@@ -42,6 +42,14 @@ def backtest(
     only: Annotated[
         str | None, typer.Option(help="Do not backtest: predict this policy, never looking at its rewards.")
     ] = None,
+    labelled: Annotated[
+        str | None,
+        typer.Option(help="With --only: `SOLVED/SESSIONS` of its sessions that were labelled after all."),
+    ] = None,
+    actions_only: Annotated[
+        bool,
+        typer.Option(help="Look at no session of a left-out policy, only at what it does in each state."),
+    ] = False,
     seed: Seed = None,
 ) -> None:
     """Leave every logged policy out in turn, predict its success from the others, and compare.
@@ -51,11 +59,12 @@ def backtest(
     from preplay.backtest import BacktestConfig, estimate_policy
     from preplay.backtest import backtest as run
 
-    config = BacktestConfig(level=level, horizon=horizon, seed=seed or 0)
+    known = "actions" if actions_only else "sessions"
+    config = BacktestConfig(level=level, horizon=horizon, known=known, seed=seed or 0)
     turns = _turns(paths, format)
     chosen = {"environment_key": environment_key, "groups": _groups(group), "solved_at": solved_at}
     if only:
-        found = estimate_policy(turns, only, config, **chosen)
+        found = estimate_policy(turns, only, config, labelled=_labelled(labelled), **chosen)
         _write(output, found.model_dump_json(indent=2))
         console.print(found.sentence(), highlight=False, markup=False)
         return
@@ -78,6 +87,13 @@ def _groups(given: list[str] | None) -> dict[str, str]:
         if not name or not group:
             raise PreplayError(f"--group needs POLICY=GROUP, not {(name or group)!r}.")
     return {name: group for name, _, group in pairs}
+
+
+def _labelled(given: str | None) -> tuple[int, int]:
+    solved, slash, sessions = (given or "0/0").partition("/")
+    if not (slash and solved.isdigit() and sessions.isdigit()):
+        raise PreplayError(f"--labelled needs SOLVED/SESSIONS, as 4/10, not {given!r}.")
+    return int(solved), int(sessions)
 
 
 def _write(output: Path | None, text: str) -> None:

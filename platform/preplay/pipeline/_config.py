@@ -21,6 +21,7 @@ class StructureConfig(BaseModel):
         enabled: Whether they are.
         solved_at: Reward of a turn from which its session is solved.
         environment_key: Field of ``extras`` that names the environment; found by itself when absent.
+        groups: Group of a policy (model family, prompt variant): policies of a group are left out together.
         horizon: Turn budget of the target policies, where it is not that of the logs.
         asked_sessions: Logged sessions in whose states a policy without sessions of its own is asked, at most.
         learners: Models per turn to choose among.
@@ -32,6 +33,7 @@ class StructureConfig(BaseModel):
     enabled: bool = True
     solved_at: float = 1.0
     environment_key: str | None = None
+    groups: dict[str, str] = {}
     horizon: int | None = Field(default=None, ge=1)
     asked_sessions: int = Field(default=300, ge=1)
     learners: tuple[Learner, ...] = ("logistic", "boosting")

@@ -198,10 +198,12 @@ class _Shared:
     config: BacktestConfig
     settings: StructureConfig
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """How the logs are to be read."""
-        return {"environment_key": self.settings.environment_key, "solved_at": self.settings.solved_at}
+    def options(self, data: EmbeddedTurns) -> dict[str, Any]:
+        """How these sessions are to be read."""
+        here = set(data.session_policy)
+        groups = {name: group for name, group in self.settings.groups.items() if name in here}
+        key, solved_at = self.settings.environment_key, self.settings.solved_at
+        return {"environment_key": key, "solved_at": solved_at, "groups": groups}
 
 
 def _config(context: Context, logs: _Logs) -> BacktestConfig:
@@ -246,14 +248,14 @@ def _tested(context: Context, logs: _Logs, kind: Known, run: Callable[[], Backte
 def _backtest(shared: _Shared, kind: Known) -> BacktestReport:
     data = shared.logs.with_own()
     config = shared.config.model_copy(update={"known": kind})
-    return backtest(data.turns, config, embedding=_embedding(data), **shared.options)
+    return backtest(data.turns, config, embedding=_embedding(data), **shared.options(data))
 
 
 def _estimate(shared: _Shared, policy: Policy) -> PolicyBacktest:
     if policy.name in shared.logs.own:
         data = shared.logs.with_own(policy.name)
-        more = {"embedding": _embedding(data)} | shared.options
-        return estimate_policy(data.turns, policy.name, shared.config, **more)
+        options = shared.options(data)
+        return estimate_policy(data.turns, policy.name, shared.config, embedding=_embedding(data), **options)
     data = shared.logs.with_own()
     asked = ask(data, policy, sessions=shared.settings.asked_sessions, seed=shared.config.seed)
     return _asked(shared, data, policy.name, asked)
@@ -261,7 +263,7 @@ def _estimate(shared: _Shared, policy: Policy) -> PolicyBacktest:
 
 def _asked(shared: _Shared, data: EmbeddedTurns, policy: str, asked: AskedActions) -> PolicyBacktest:
     label = f"{policy} (asked)"  # a logged policy may have the same name
-    found = estimate_actions(data.turns, label, asked, shared.config, **shared.options)
+    found = estimate_actions(data.turns, label, asked, shared.config, **shared.options(data))
     return found.model_copy(update={"policy": policy})
 
 
