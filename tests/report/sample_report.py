@@ -3,6 +3,9 @@
 import datetime as dt
 import math
 
+from preplay.actions import AdapterShares
+from preplay.backtest import BacktestReport, Bounds, Collect, EstimatorScore, PolicyBacktest, Skill
+from preplay.backtest import Support as BacktestSupport
 from preplay.estimators import Estimate, Interval
 from preplay.report import (
     BehaviorPolicy,
@@ -280,6 +283,44 @@ def report(policies: list[PolicyResult], **changes) -> EvaluationReport:
     return EvaluationReport(**fields | changes)
 
 
+def left_out(name: str, logged: float, verdict: str = "estimate") -> PolicyBacktest:
+    """A logged policy, predicted from the others."""
+    return PolicyBacktest(
+        policy=name,
+        logged=logged,
+        predicted=logged + 0.04,
+        bounds=Bounds(low=logged - 0.06, high=logged + 0.14, error=0.05),
+        candidate="results/boosting",
+        fold_logged=[logged, None],
+        fold_predicted=[logged + 0.03, None],
+        fold_bounds=[
+            Bounds(low=logged - 0.1, high=logged + 0.2, error=0.08),
+            Bounds(low=0, high=1, error=math.inf),
+        ],
+        support=BacktestSupport(
+            unsupported=0.4, first_actions=0.7, outcomes=0.1, missing=[Skill(what=name, share=0.2, support=1)]
+        ),
+        verdict=verdict,
+        reason=f"40% of what it does is done by no logged policy (limit 35%). {name}",
+    )
+
+
+def backtested(names: list[str]) -> BacktestReport:
+    """A backtest over logged policies of these names."""
+    chosen = EstimatorScore(
+        estimator="chosen (nested)", pooled=4.0, worst=9.0, fold=5.0, spearman=0.5, spearman_low=-1,
+        spearman_high=1, regret=0.0,
+    )  # fmt: skip
+    verdicts = ("estimate", "not identified")
+    return BacktestReport(
+        policies=[left_out(name, 0.2 + 0.1 * i, verdicts[i % 2]) for i, name in enumerate(names)],
+        scores=[chosen], chosen=chosen, coverage=0.92, width=18.0, pooled_coverage=1.0, pooled_width=15.0,
+        refused=len(names) // 2, limits={"unsupported": 0.35}, level=0.95, gamma=0.97,
+        collect=[Collect(what=names[0], share=0.2, policy=names[0], support=1)],
+        families=AdapterShares(shares={"sql": 1.0}, looked_at=10), notes=[names[0]], tried=8,
+    )  # fmt: skip
+
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{ 7 * 191 }}<!--"
 
 
@@ -288,7 +329,8 @@ def hostile_report() -> EvaluationReport:
     turn = Turn(observation=HOSTILE, action=HOSTILE * 20 + "x" * 900, reward=1.0, snap_distance=9.0)
     pair = SessionPair(imagined=[turn], real=[turn], real_session_id=HOSTILE + "x" * 90, real_policy=HOSTILE)
     return report(
-        [policy(HOSTILE, 0.4, sessions=[pair]), refused("x" * 90, 0.3)],
+        [policy(HOSTILE, 0.4, sessions=[pair], structured=left_out(HOSTILE, 0.4)), refused("x" * 90, 0.3)],
+        backtests=[backtested([HOSTILE, "x" * 90])],
         title=HOSTILE + "x" * 90,
         dataset=HOSTILE + "x" * 90,
         differences=[difference(HOSTILE, "x" * 90, 0.1, 0.2, 0.5)],
