@@ -30,7 +30,8 @@ _PROBE = DecisionState("a task", "an observation"), ["one answer", "another answ
 class Found:
     """An artifact in a registered folder; ``details`` are for people.
 
-    World models are one artifact of several folders, the ``members`` below ``path``.
+    ``parts`` are the folders that belong to it: the members of world models; a dataset and the logs beside it that
+    it was made from, whose card is shown in reports.
     """
 
     kind: ArtifactKind
@@ -38,7 +39,7 @@ class Found:
     version: str
     path: Path
     details: dict[str, Any]
-    members: tuple[Path, ...] = ()
+    parts: tuple[Path, ...] = ()
 
 
 def scan(config: ServerConfig) -> list[Found]:
@@ -117,12 +118,12 @@ def _snapshot(config: ServerConfig, item: Found) -> Path:
     """
     kept = Path(config.state) / _VERSIONS / item.version
     try:
-        for folder in item.members or (item.path,):
-            _keep(folder, kept / folder.name if item.members else kept, _link)
+        for folder in item.parts:
+            _keep(folder, kept / folder.name, _link)
     except OSError as error:
         log.warning("%s %s is used where it lies: %s", item.kind, item.name, type(error).__name__)
         return item.path
-    return kept
+    return kept if item.kind == "world_models" else kept / item.path.name
 
 
 def _drop_unused(config: ServerConfig, store: Store) -> None:
@@ -191,10 +192,12 @@ def _found(root: Path, folder: Path, manifest: Manifest) -> Found | None:
                 "turns": manifest.metrics.get("turns"),
                 "encoder": encoder,
             }
-            return Found("dataset", name, version, folder, details)
+            logs = folder.parent / "dataset"
+            parts = (folder, logs) if (logs / MANIFEST).is_file() else (folder,)
+            return Found("dataset", name, version, folder, details, parts)
         case "cloned-policy":
             details = {"created": manifest.created, "policy": manifest.config.get("name")}
-            return Found("clone", name, version, folder, details)
+            return Found("clone", name, version, folder, details, (folder,))
         case _:
             return None
 
