@@ -88,13 +88,21 @@ class Play:
         if controller is None:
             grades = self.grader.grade_many([(session.task, code) for code in codes])
             safe = [g.solved and not dangerous_calls(c) for g, c in zip(grades, codes, strict=True)]
-            return codes[int(np.argmax(safe))]
+            return codes[int(np.argmax(safe))] if any(safe) else self._patient(session, codes)
         state = DecisionState(session.task.prompt, session.observation, session.turn)
         started = time.perf_counter()
         decision = controller.decide(state, codes, evidence=session.evidence)
         played.times_ms.append(1000 * (time.perf_counter() - started))
         played.confidence = decision.confidence
         return decision.action
+
+
+    def _patient(self, session: Session, codes: list[str]) -> str:
+        """The oracle's action where nothing is right: the move that helps most, else the first safe candidate."""
+        moves = session.config.moves
+        if moves and session.turn + 1 < session.config.max_turns:
+            return max(moves, key=lambda move: moves[move])
+        return next((code for code in codes if not dangerous_calls(code)), codes[0])
 
 
 def result(played: list[Played]) -> dict[str, float]:

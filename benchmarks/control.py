@@ -9,11 +9,14 @@ five seeds and keeps every cell (a setting and a seed) in ``runs/control_cells``
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks._common import bench_main
 from benchmarks._control_code import CodeSettings, code_repair
+from benchmarks._control_relay import sql_relay
 from benchmarks._control_sql import NAMES, sql_choices
+from preplay.control import prompt_action
 from preplay.environments.code_repair import SessionConfig
 from preplay.environments.sql_shell import LoggedModels, SqlShell
 
@@ -24,9 +27,15 @@ GOALS = {
     "sql, first action | IQL | uplift": ">= .06",
     "sql, final answer | IQL | uplift": ">= .03",
 }
+PROMPTS = {"check_edge_cases": 0.45, "answer_briefly": 0.0, "be_confident": -0.1}
+"""What each prompt template does to the share of right candidates; critics are not told."""
 CODE = {
-    "code": SessionConfig(max_turns=1, evidence=True),
-    "code, repair rounds": SessionConfig(max_turns=3, evidence=True),
+    "code": CodeSettings(SessionConfig(max_turns=1, evidence=True)),
+    "code, repair rounds": CodeSettings(SessionConfig(max_turns=3, evidence=True)),
+    "code, prompts": CodeSettings(
+        SessionConfig(max_turns=3, moves={prompt_action(name): gain for name, gain in PROMPTS.items()}),
+        source="puzzled",
+    ),
 }
 CELLS = Path("runs/control_cells")
 
@@ -37,17 +46,20 @@ def run(preset: str) -> dict[str, float]:
     seeds, folder = (1, None) if debug else (5, CELLS)
     sizes = {"logged": 120, "played": 32, "steps": 100, "members": 2} if debug else {}
     out: dict[str, float] = {}
-    for name, session in CODE.items():
-        settings = CodeSettings(session, **sizes)
+    for name, settings in CODE.items():
+        settings = replace(settings, **sizes)
         found = code_repair(name.replace(", ", "-").replace(" ", "-"), seeds, settings, folder)
         out |= {f"{name} | {key}": value for key, value in found.items()}
     data = _shared() / "intercode-sql"
     if data.exists():
         models = LoggedModels(SqlShell(data), data)
-        options = {"folds": 2, "steps": settings.steps, "members": settings.members}
+        options = {"folds": 2, "steps": 100 if debug else 400, "members": 2 if debug else 3}
         for moment, name in NAMES.items():
             found = sql_choices(models, moment, seeds, folder, **options)
             out |= {f"{name} | {key}": value for key, value in found.items()}
+        options |= {"steps": 100} if debug else {"steps": 800, "members": 2}
+        found = sql_relay(models, 1 if debug else 3, folder, sessions=1 if debug else 6, **options)
+        out |= {f"sql, several turns | {key}": value for key, value in found.items()}
     return out
 
 

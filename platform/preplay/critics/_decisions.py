@@ -100,6 +100,9 @@ def decisions_from_turns(
 ) -> Decisions:
     """Read decisions off turns; the pool is ``extras["candidates"]`` where it was logged, else the action alone.
 
+    ``extras["evidence"]`` holds the numbers of each candidate, ``extras["chosen"]`` the executed one's place where
+    candidates may read alike.
+
     Args:
         turns: Table in the Turn schema.
         encoder: Makes features of states and candidates.
@@ -113,7 +116,8 @@ def decisions_from_turns(
     states = [DecisionState(row["task"] or "", row["observation"], row["turn"]) for row in rows]
     encoded = encoder.encode(states, pools, [extra.get("evidence") for extra in extras])
     chosen = [
-        int(start) + p.index(r["action"]) for start, p, r in zip(encoded.offsets, pools, rows, strict=False)
+        int(start) + extra.get("chosen", pool.index(row["action"]))
+        for start, pool, row, extra in zip(encoded.offsets[:-1], pools, rows, extras, strict=True)
     ]
     ids = [row["session_id"] for row in rows]
     reward = (

@@ -11,7 +11,6 @@ from preplay.environments.code_repair import (
     FAULT_KINDS,
     GENERATORS,
     KINDS,
-    READ_SPECIFICATION,
     Grader,
     SandboxConfig,
     Session,
@@ -124,7 +123,9 @@ def test_evidence_by_hand(grader):
     task = named("digit_sum")
     lazy, danger = "def digit_sum(n):\n    return 0\n", "import os\nos.system('x')\n"
     right = [task.reference, f"# mine\n{task.reference}", task.reference.replace("total", "t")]
-    rows = [dict(zip(EVIDENCE, row, strict=True)) for row in gather_evidence(grader, task, [*right, lazy, danger])]
+    rows = [
+        dict(zip(EVIDENCE, row, strict=True)) for row in gather_evidence(grader, task, [*right, lazy, danger])
+    ]
     assert [r["public_ok"] for r in rows] == [1, 1, 1, 0, 0]
     assert [r["vote"] for r in rows] == pytest.approx([2 / 3] * 3 + [0, 0])
     assert [r["odd_alone"] for r in rows] == [0, 0, 0, 1, 0]
@@ -149,16 +150,16 @@ def test_a_session_is_truncated_at_its_last_turn(grader):
     assert (result.terminated, result.truncated) == (False, True)
 
 
-def test_reading_the_specification_pays_later(grader):
+def test_a_move_of_the_harness_pays_later(grader):
     """It earns nothing now; the pools after it hold more solutions than those without it."""
-    config = SessionConfig(max_turns=3, specification=0.6)
+    config = SessionConfig(max_turns=3, moves={"read the specification": 0.6, "hurry": 0.0})
     right = {True: 0, False: 0}
     for read in (True, False):
         for seed in range(6):
             session = Session(TASKS[seed], GENERATORS["puzzled"], grader, np.random.default_rng(seed), config)
-            assert READ_SPECIFICATION in [c.code for c in session.pool]
+            assert [c.kind for c in session.pool].count("move") == 2
             if read:
-                assert session.step(READ_SPECIFICATION).reward == 0.0
+                assert session.step("read the specification").reward == 0.0
             right[read] += sum(c.kind == "right" for c in session.pool)
     assert right[True] > right[False] + 10
 

@@ -4,15 +4,19 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from preplay.critics import ActionEncoder, decisions_from_turns
 from preplay.environments.sql_shell import (
     GROUNDING,
     LoggedModels,
+    Relay,
     SeenStep,
     SqlShell,
     grounding,
     known_without,
+    log_relays,
     query_names,
     same_rows,
     schema_knowledge,
@@ -181,8 +185,9 @@ def test_grounding_by_hand():
     assert grounding("SHOW TABLES", "x", known)[GROUNDING.index("explores")] == 1.0
 
 
-def test_pools_of_logged_models(folder, shell):
-    """Model a solves question 1 at its second action, model b is right by chance; no reward is in the evidence."""
+@pytest.fixture
+def models(folder, shell):
+    """Model a solves question 1 at its second action, model b is right by chance at its first."""
     for model, actions, observations, rewards in (
         ("a", ["SELECT count(*) FROM cats", "SELECT COUNT(*) FROM animal"], ["Error", "[(3,)]"], [0.0, 1.0]),
         ("b", ["SELECT 3"], ["[(3,)]"], [0.0]),
@@ -192,13 +197,43 @@ def test_pools_of_logged_models(folder, shell):
         path = folder / "logs" / model / f"ic_sql_multiturn_{model}_10_turns.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"1": record | {"summary": {"turns_max": 10}}}))
-    models = LoggedModels(shell, folder)
+    return LoggedModels(shell, folder)
+
+
+def test_pools_of_logged_models(models):
+    """No reward is in the evidence."""
     assert models.models == ("a", "b")
     (first,), (final,) = models.pools("first").pools, models.pools("final").pools
     assert (first.candidates, first.solved) == (("SELECT count(*) FROM cats", "SELECT 3"), (False, True))
     assert (final.candidates[0], final.solved) == ("SELECT COUNT(*) FROM animal", (True, True))
     assert final.votes == (1.0, 1.0)
     assert all(len(row) == len(models.pools("final").evidence) for row in final.evidence)
+
+
+def test_a_relay_of_logged_models(models):
+    """Whoever acts, a model's next step is its own: a's first query fails, its second one is right."""
+    relay = Relay(models, models.shell.questions[1], budget=3)
+    assert relay.offers == [("a", "SELECT count(*) FROM cats"), ("b", "SELECT 3")]
+    step = relay.step(0)
+    assert (step.reward, step.terminated, step.truncated) == (0.0, False, False)
+    assert relay.offers[0] == ("a", "SELECT COUNT(*) FROM animal")
+    own = [dict(zip(relay.evidence_names, row, strict=True)) for row in relay.evidence]
+    assert [row["own_failed"] for row in own] == [1.0, 0.0]
+    assert [row["acted_last"] for row in own] == [1.0, 0.0]
+    assert own[0]["own_steps"] == pytest.approx(1 / 3)
+    done = relay.step(0)
+    assert (done.reward, done.terminated) == (1.0, True)
+    assert Relay(models, models.shell.questions[1], budget=1).step(0).truncated
+
+
+def test_relays_are_logged_as_turns_with_pools(models):
+    turns = log_relays(models, models.shell.questions[1:2], sessions=8, budget=3, seed=0)
+    data = decisions_from_turns(
+        turns, ActionEncoder(evidence=Relay(models, models.shell.questions[1], 3).evidence_names)
+    )
+    assert set(np.bincount(data.session)) <= {1, 2, 3}
+    assert data.reward.sum() == 8  # every session ends with a right query: there are two ways to one
+    assert {str(g) for g in data.group} == {"zoo"}
 
 
 def test_translation_keeps_texts_as_they_are():

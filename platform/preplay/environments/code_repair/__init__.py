@@ -29,7 +29,6 @@ from preplay.environments.code_repair._sandbox import (
     run_jobs,
 )
 from preplay.environments.code_repair._session import (
-    READ_SPECIFICATION,
     Judge,
     Judgement,
     Session,
@@ -47,7 +46,6 @@ __all__ = [
     "GENERATORS",
     "HACKS",
     "KINDS",
-    "READ_SPECIFICATION",
     "RIGHT",
     "SUBTLE",
     "Behaviour",

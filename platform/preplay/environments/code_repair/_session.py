@@ -1,7 +1,7 @@
 """One repair session: pools of candidates, one of them is executed a turn, until the public tests pass."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,8 +10,6 @@ from preplay.environments.code_repair._evidence import gather_evidence
 from preplay.environments.code_repair._generator import Generator
 from preplay.environments.code_repair._grader import Grade, Grader
 from preplay.environments.code_repair._task import Task
-
-READ_SPECIFICATION = '{"tool_calls":[{"arguments":{"section":"edge cases"},"name":"read_specification"}]}'
 
 
 @dataclass(frozen=True)
@@ -38,15 +36,15 @@ class SessionConfig:
         pool_size: Candidates a turn (K).
         max_turns: Executed actions at most.
         feedback: How much likelier a right candidate is after each failed test report.
-        specification: Offer the action of reading the specification: it earns nothing itself and makes right
-            candidates likelier by this from then on. None: there is no such action.
+        moves: Actions of the harness that are no code (another prompt, a look at the specification), offered in
+            every pool: one earns nothing itself and makes right candidates likelier by its value from then on.
         evidence: Gather :data:`EVIDENCE` about every pool.
     """
 
     pool_size: int = 8
     max_turns: int = 3
     feedback: float = 0.05
-    specification: float | None = None
+    moves: Mapping[str, float] = field(default_factory=dict)
     evidence: bool = False
 
 
@@ -84,8 +82,8 @@ class Session:
     def step(self, action: str) -> StepResult:
         """Execute one action."""
         self.turn += 1
-        if action == READ_SPECIFICATION:
-            return self._read_specification()
+        if action in self.config.moves:
+            return self._move(action)
         grade = self._grader.grade(self.task, action)
         judgement = self._judge(self.task, action, grade)
         self.observation = self._render(action, grade)
@@ -97,10 +95,9 @@ class Session:
         truncated = not ends and self.turn >= self.config.max_turns
         return StepResult(self.observation, judgement.reward, ends, truncated, solved)
 
-    def _read_specification(self) -> StepResult:
-        assert self.config.specification is not None
-        self._boost += self.config.specification
-        self.observation = f"{self.observation}\nThe specification was read."
+    def _move(self, action: str) -> StepResult:
+        self._boost += self.config.moves[action]
+        self.observation = f"{self.observation}\n{action}"
         self._next()
         return StepResult(self.observation, 0.0, False, self.turn >= self.config.max_turns, False)
 
@@ -114,9 +111,9 @@ class Session:
 
     def _draw(self) -> list[Candidate]:
         pool = self._generator.pool(self.task, self.config.pool_size, self._rng, self._grader, self._boost)
-        if self.config.specification is not None:
-            place = int(self._rng.integers(len(pool)))
-            pool[place] = replace(pool[place], code=READ_SPECIFICATION, kind="read_specification")
+        moves = [Candidate(action, "move") for action in self.config.moves]
+        for place, move in zip(self._rng.permutation(len(pool)), moves, strict=False):
+            pool[place] = move
         return pool
 
     def _render(self, code: str, grade: Grade) -> str:

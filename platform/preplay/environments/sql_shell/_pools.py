@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from preplay.actions import KnowledgeBase
 from preplay.environments.sql_shell._grounding import GROUNDING, grounding
-from preplay.environments.sql_shell._knowledge import SeenStep, known_without, schema_knowledge
+from preplay.environments.sql_shell._knowledge import Known, SeenStep, known_without, schema_knowledge
 from preplay.environments.sql_shell._shell import QueryResult, Question, SqlShell
 from preplay.logs import read_logs
 
@@ -60,7 +60,7 @@ class LoggedModels:
 
     def __init__(self, shell: SqlShell, folder: str | Path):
         files = [str(p) for p in sorted(Path(folder).glob("logs/*/*_10_turns.json"))]
-        self._shell, self._sessions = shell, _sessions(read_logs(files, "intercode").turns)
+        self.shell, self._sessions = shell, _sessions(read_logs(files, "intercode").turns)
         self.models = tuple(sorted({model for model, _ in self._sessions}))
         self._knowledge = _knowledge(shell, self._sessions)
 
@@ -73,26 +73,30 @@ class LoggedModels:
         names = (*GROUNDING, *(f"is_{model}" for model in self.models))
         if moment == "final":
             names += ("votes", "failed", "rows", "columns", "empty", "single_value")
-        pools = [self._pool(question, moment) for question in self._shell.questions]
+        pools = [self._pool(question, moment) for question in self.shell.questions]
         return SqlPools([pool for pool in pools if len(pool.candidates) > 1], self.models, names)
 
+    def sessions(self, question: Question) -> dict[str, list[SeenStep]]:
+        """What each model did on a question."""
+        number = question.number
+        return {m: self._sessions[m, number] for m in self.models if (m, number) in self._sessions}
+
+    def known(self, question: Question) -> Known:
+        """What the sessions of the other questions have shown of a question's database."""
+        return known_without(self._knowledge, question.database, question.number)
+
     def _pool(self, question: Question, moment: Moment) -> QuestionPool:
-        own = {
-            m: self._sessions[m, question.number]
-            for m in self.models
-            if (m, question.number) in self._sessions
-        }
+        own, known = self.sessions(question), self.known(question)
         chosen = {m: query for m, steps in own.items() if (query := _pick(steps, moment))}
-        known = known_without(self._knowledge, question.database, question.number)
         results = (
-            [self._shell.execute(question.database, q) for q in chosen.values()] if moment == "final" else []
+            [self.shell.execute(question.database, q) for q in chosen.values()] if moment == "final" else []
         )
         votes = _votes(results) if results else [0.0] * len(chosen)
         evidence = []
         for i, (model, query) in enumerate(chosen.items()):
             numbers = [*grounding(query, question.text, known), *(float(model == m) for m in self.models)]
             evidence.append(tuple(numbers + ([votes[i], *_shape(results[i])] if results else [])))
-        solved = tuple(self._shell.solves(question, query) for query in chosen.values())
+        solved = tuple(self.shell.solves(question, query) for query in chosen.values())
         return QuestionPool(
             question, tuple(chosen), tuple(chosen.values()), tuple(evidence), tuple(votes), solved
         )
