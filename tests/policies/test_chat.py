@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 
+import pyarrow.parquet as pq
 import pytest
 
 from preplay.errors import PreplayError
@@ -26,7 +27,8 @@ class Model(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
-        assert isinstance(model := self.server, Model)
+        model = self.server
+        assert isinstance(model, Model)
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with model.lock:
             model.requests.append(request)
@@ -47,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def model():
     server = Model()
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
@@ -162,6 +164,14 @@ def test_a_refusal_stops_and_keeps_what_was_paid_for(model, tmp_path, monkeypatc
     assert set(model.keys) == {"Bearer s3cret"}
     assert one.act(states("a", "b"), rng()).actions == ["a", "b"]
     assert [r["messages"][-1]["content"] for r in model.requests] == ["a", "b", "b"]
+
+
+def test_long_lists_are_stored_part_by_part(model, tmp_path):
+    model.replies += [(200, {}, None)] * 300 + [(401, {}, {})]
+    one = policy(model, tmp_path, concurrency=1)
+    with pytest.raises(PreplayError, match="answers 401"):
+        one.act(states(*map(str, range(1000))), rng())
+    assert sorted(pq.read_table(path).num_rows for path in tmp_path.iterdir()) == [44, 256]
 
 
 @pytest.mark.parametrize(

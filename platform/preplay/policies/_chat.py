@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from preplay.policies._answers import StoredAnswers, request_key
 from preplay.policies._chat_messages import messages
 from preplay.policies._endpoint import Endpoint
 from preplay.policies._protocol import ActionBatch, AgentState
+
+_STORED_AT_ONCE = 256  # requests: what a kill may lose
 
 
 class ChatConfig(BaseModel):
@@ -110,24 +113,25 @@ class ChatPolicy:
         return request if self.deterministic else request | {"seed": pick}
 
     def _ask(self, requests: Mapping[str, dict[str, Any]], stored: StoredAnswers) -> None:
-        """Ask for all of them at once; what was answered is kept even when another request fails."""
         config = self._config
         self._asked += len(requests)
         if self._asked > config.max_requests:
             raise PreplayError(
                 f"policy {self.name!r} needs more than {config.max_requests} requests.",
-                fix="Raise max_requests in its file, or imagine less: evaluation.max_initial_states, "
-                "rollout.rollouts, members. Answers so far are kept.",
+                fix="Raise max_requests in its file, or judge it on fewer logs. Answers so far are kept.",
             )
         with (
             Endpoint(self.name, config.url, key=_key(config), timeout_s=config.timeout_s) as endpoint,
             ThreadPoolExecutor(config.concurrency) as pool,
         ):
-            asked = {key: pool.submit(endpoint.ask, request) for key, request in requests.items()}
-        done = {key: future.result() for key, future in asked.items() if future.exception() is None}
-        stored.add(done)
-        if failed := next((future.exception() for future in asked.values() if future.exception()), None):
-            raise failed
+            waiting = iter(requests.items())
+            while part := dict(islice(waiting, _STORED_AT_ONCE)):
+                asked = {key: pool.submit(endpoint.ask, request) for key, request in part.items()}
+                wait(asked.values())
+                failures = [error for future in asked.values() if (error := future.exception())]
+                stored.add({key: future.result() for key, future in asked.items() if not future.exception()})
+                if failures:
+                    raise failures[0]
 
 
 def chat_policy(path: str, answers: str | None = None) -> ChatPolicy:
