@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -117,6 +118,58 @@ def test_the_whole_server_is_killed(server, reference):
     for evaluation in (first, second):
         assert server.client.wait(evaluation, timeout_s=400).status == "succeeded"
     assert comparable(server.client.evaluation(first).report) == comparable(reference)
+
+
+class Clients:
+    """Agents that ask for decisions without a pause, and note those they were given."""
+
+    def __init__(self, server: Server, count: int):
+        self.answered: list[str] = []
+        self.wrong: list[str] = []
+        self._server, self._stop = server, threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(count)]
+
+    def __enter__(self) -> "Clients":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self) -> None:
+        while not self._stop.is_set():
+            try:
+                decided = self._server.client.score("long", ["a", "bb"])
+            except ServerError as error:  # away for longer than the client tries again
+                if not error.passing:
+                    self.wrong.append(f"{error.status} {error.what}")
+                continue
+            self.answered.append(decided.id)
+            if decided.action != "bb":
+                self.wrong.append(str(decided))
+
+
+def test_kills_under_many_clients_lose_nothing(server, reference):
+    """Neither an accepted evaluation nor a decision that was answered."""
+    accepted = []
+    with Clients(server, 16) as clients:
+        for title in ("ray::ServeReplica:preplay:Api", "ray::evaluate", "ray::ServeController"):
+            accepted.append(running(server))
+            before = len(clients.answered)
+            server.kill(title)
+            wait_for(lambda seen=before: len(clients.answered) > seen + 50, 120)
+        server.kill_everything()
+        server.start()
+        finals = [server.client.wait(evaluation, timeout_s=400) for evaluation in accepted]
+    assert clients.wrong == []
+    assert [final.status for final in finals] == ["succeeded"] * 3
+    assert all(comparable(final.report) == comparable(reference) for final in finals)
+    kept = {record.id for record in server.store.decisions.all()}
+    assert len(clients.answered) > 200
+    assert set(clients.answered) <= kept
 
 
 def test_a_stopped_server_gives_back_what_runs(server, reference):

@@ -121,7 +121,7 @@ class Client:
                                 return
             except (httpx.TransportError, ServerError) as error:
                 broken += 1
-                if broken > 20 or (isinstance(error, ServerError) and error.status not in (0, 429, 502, 503)):
+                if broken > 20 or (isinstance(error, ServerError) and not error.passing):
                     raise
             time.sleep(1)
 

@@ -6,6 +6,8 @@ import httpx
 
 from preplay.errors import PreplayError
 
+_PASSING = (0, 429, 502, 503, 504)
+
 
 class ServerError(PreplayError):
     """A refusal, or no answer at all.
@@ -28,6 +30,14 @@ class ServerError(PreplayError):
     ):
         self.status, self.code, self.request_id = status, code, request_id
         super().__init__(what, where=where, fix=fix)
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed a moment later.
+
+        A 500 that the server did not word itself comes from the proxy before it, when a replica died over a request.
+        """
+        return self.status in _PASSING or (self.status == 500 and self.code == "error")
 
 
 def error_of(answer: httpx.Response) -> ServerError:

@@ -9,7 +9,6 @@ import httpx
 
 from preplay.client._errors import ServerError, error_of
 
-_TRY_AGAIN = (429, 502, 503, 504)
 _LONGEST_PAUSE_S = 30.0
 
 
@@ -40,14 +39,11 @@ class Transport:
         """
         for attempt in range(self._retries + 1):
             answer = self._once(method, path, **options)
-            last = attempt == self._retries
-            if isinstance(answer, httpx.Response):
-                if answer.status_code < 400:
-                    return answer
-                if last or answer.status_code not in _TRY_AGAIN:
-                    raise error_of(answer)
-            elif last:
-                raise answer
+            if isinstance(answer, httpx.Response) and answer.status_code < 400:
+                return answer
+            error = error_of(answer) if isinstance(answer, httpx.Response) else answer
+            if attempt == self._retries or not error.passing:
+                raise error
             time.sleep(pause_s(attempt, answer))
         raise AssertionError("unreachable")
 
