@@ -57,8 +57,7 @@ def run(preset: str) -> dict[str, float]:
         for moment, name in NAMES.items():
             found = sql_choices(models, moment, seeds, folder, **options)
             out |= {f"{name} | {key}": value for key, value in found.items()}
-        options |= {"steps": 100} if debug else {"steps": 800, "members": 2}
-        found = sql_relay(models, 1 if debug else 3, folder, sessions=1 if debug else 6, **options)
+        found = sql_relay(models, seeds, folder, sessions=1 if debug else 3, **options | {"members": 2})
         out |= {f"sql, several turns | {key}": value for key, value in found.items()}
     return out
 

@@ -5,8 +5,10 @@ import typer
 from typer.testing import CliRunner
 
 from preplay.cli._control import add_to
-from preplay.control import AuditLog
+from preplay.control import AuditLog, Controller, DecisionState
+from preplay.control._commands import evidence_names
 from preplay.environments.code_repair import (
+    EVIDENCE,
     Grader,
     SandboxConfig,
     first_candidate,
@@ -14,7 +16,7 @@ from preplay.environments.code_repair import (
     log_sessions,
     split_tasks,
 )
-from preplay.logs import write_dataset
+from preplay.logs import ingest, load_turns, write_dataset
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,18 @@ def test_from_logs_to_a_retrained_critic(dataset, algorithm):
     how = ("--algorithm", algorithm, "--steps", "40")
     assert "auc" in run("critic", "train", data, "--output", critic, *how)
     assert "decisions" in run("critic", "evaluate", data, "--critic", critic)
-    out = run("control", "simulate", "--critic", critic, "--sessions", "6", "--audit", audit)
+    out = run(
+        "control",
+        "simulate",
+        "--critic",
+        critic,
+        "--sessions",
+        "6",
+        "--audit",
+        audit,
+        "--generator",
+        "strong",
+    )
     assert "uplift" in out
     table = AuditLog(audit).read()
     assert table.num_rows >= 6
@@ -52,3 +65,23 @@ def test_from_logs_to_a_retrained_critic(dataset, algorithm):
     assert "generator" in run("control", "analyze", "--audit", audit, "--critic", critic)
     again = run("control", "retrain", data, "--critic", critic, "--audit", audit, "--output", new)
     assert "difference" in again
+
+
+def test_trajectories_of_a_noisy_expert_train_a_critic_that_drives(dataset):
+    """Recorded, read as a coding agent's logs, trained on with the harness's evidence, executed on other tasks."""
+    logs, data, critic = (str(dataset / name) for name in ("expert.jsonl", "expert", "expert-critic"))
+    run("control", "record", logs, "--sessions", "16", "--generator", "reckless")
+    artifact = ingest([logs], data)
+    assert artifact.manifest.metrics["quarantined"] == 0
+    turns = load_turns(data)
+    assert evidence_names(turns) == EVIDENCE
+    assert set(turns["policy"].to_pylist()) == {"noisy expert"}
+    run("critic", "train", data, "--output", critic, "--algorithm", "logistic")
+    out = run("control", "simulate", "--critic", critic, "--sessions", "8", "--generator", "reckless")
+    measured = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in out.splitlines() if "│" in line
+    }
+    assert float(measured["success with critic"]) >= float(measured["success without critic"])
+    assert float(measured["dangerous actions with critic"]) == 0
+    decision = Controller.load(critic).decide(DecisionState("Write f.", ""), ["def f():\n    return 1\n"])
+    assert decision.outcome == "chosen"

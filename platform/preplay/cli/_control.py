@@ -12,6 +12,9 @@ from preplay.cli._console import Seed, console
 
 Dataset = Annotated[str, typer.Argument(help="Dataset written by `ingest`.")]
 CriticFolder = Annotated[str, typer.Option("--critic", help="Critic written by `critic train`.")]
+Generator = Annotated[
+    str, typer.Option(help="Agent that proposes: plausible, strong, middling, hasty, reckless, puzzled.")
+]
 Audit = Annotated[str, typer.Option("--audit", help="Folder of the audit log.")]
 
 
@@ -35,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
     control = typer.Typer(
         no_args_is_help=True, help="Let a critic drive an agent, and learn from what came of it."
     )
-    for command in (simulate, analyze, retrain):
+    for command in (record, simulate, analyze, retrain):
         control.command()(command)
     app.add_typer(critic, name="critic", rich_help_panel="Control")
     app.add_typer(control, name="control", rich_help_panel="Control")
@@ -82,15 +85,33 @@ def evaluate(dataset: Dataset, critic: CriticFolder) -> None:
     _print(f"{critic} on {dataset}", asdict(evaluate_on_dataset(critic, dataset)))
 
 
+def record(
+    output: Annotated[Path, typer.Argument(help="JSON Lines file to write.")],
+    sessions: Annotated[int, typer.Option(help="Sessions to record.")] = 200,
+    generator: Generator = "plausible",
+    interrupted: Annotated[float, typer.Option(help="Share of decisions that are made blindly.")] = 0.3,
+    seed: Seed = None,
+) -> None:
+    """Record an expert that is interrupted at random: coding-agent trajectories to learn from.
+
+    Example: `preplay control record runs/expert.jsonl --sessions 200`, then `preplay ingest runs/expert.jsonl`
+    """
+    from preplay.control import record_noisy_expert
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    count = record_noisy_expert(
+        output, sessions=sessions, seed=seed or 0, source=generator, interrupted=interrupted
+    )
+    console.print(f"{count} trajectories written to [bold]{output}[/].")
+
+
 def simulate(
     critic: CriticFolder,
     sessions: Annotated[int, typer.Option(help="Sessions to play with and without the critic.")] = 64,
     audit: Annotated[
         str | None, typer.Option(help="Append every decision to the audit log in this folder.")
     ] = None,
-    generator: Annotated[
-        str, typer.Option(help="Agent that proposes: strong, middling, hasty, reckless.")
-    ] = "middling",
+    generator: Generator = "plausible",
     seed: Seed = None,
 ) -> None:
     """Repair code with and without the critic; every choice is executed in a sandbox.

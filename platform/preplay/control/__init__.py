@@ -13,6 +13,7 @@ from preplay.control._calibration import (
 from preplay.control._commands import (
     analyze_audit,
     evaluate_on_dataset,
+    record_noisy_expert,
     retrain_from_audit,
     simulate_code_repair,
     train_from_dataset,
@@ -24,6 +25,7 @@ from preplay.control._pool_size import PoolSizePoint, choose_pool_size, pool_siz
 from preplay.control._retrain import RetrainResult, compare_critics, decisions_turns, replace_critic, retrain
 from preplay.control._review import ReviewPair, ReviewSheet, review_sheet
 from preplay.control._rules import DEFAULT_RULES, RISKS, Rule, judge, risks_of
+from preplay.critics import DecisionState
 
 __all__ = [
     "AUDIT_VERSION",
@@ -34,6 +36,7 @@ __all__ = [
     "Controller",
     "ControllerConfig",
     "Decision",
+    "DecisionState",
     "FailureAnalysis",
     "Goals",
     "PoolSizePoint",
@@ -54,6 +57,7 @@ __all__ = [
     "judge",
     "pool_size_curve",
     "prompt_action",
+    "record_noisy_expert",
     "replace_critic",
     "retrain",
     "retrain_from_audit",

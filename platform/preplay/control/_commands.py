@@ -28,7 +28,18 @@ from preplay.critics import (
     train_classifier,
     train_critic,
 )
-from preplay.environments.code_repair import Grader, Session, generator, split_tasks
+from preplay.environments.code_repair import (
+    EVIDENCE,
+    Grader,
+    SandboxConfig,
+    Session,
+    SessionConfig,
+    generator,
+    log_sessions,
+    noisy_expert,
+    split_tasks,
+    write_trajectories,
+)
 from preplay.errors import PreplayError
 from preplay.logs import load_turns
 from preplay.rewards import dangerous_calls
@@ -47,7 +58,8 @@ def train_from_dataset(
 ) -> CriticMetrics:
     """Train on three quarters of a dataset's tasks, measure on the rest, write the critic (or plain classifier)."""
     turns = load_turns(dataset)
-    encoder = ActionEncoder(horizon=horizon or int(np.max(turns["turn"].to_numpy())) + 1)
+    longest = int(np.max(turns["turn"].to_numpy())) + 1
+    encoder = ActionEncoder(horizon=horizon or longest, evidence=evidence_names(turns))
     train, held = split_groups(
         decisions_from_turns(turns, encoder), HELD_OUT, numpy_rng(seed, "held-out tasks")
     )
@@ -63,6 +75,34 @@ def train_from_dataset(
     return metrics
 
 
+def evidence_names(turns: pa.Table) -> tuple[str, ...]:
+    """Names of the numbers that the harness logged about each candidate (``extras["evidence_names"]``)."""
+    named = {
+        tuple(json.loads(text).get("evidence_names") or ()) for text in turns["extras"].to_pylist() if text
+    }
+    if len(named) > 1:
+        raise PreplayError(
+            f"turns differ in their evidence: {sorted(named)[:2]}.",
+            where="extras.evidence_names",
+            fix="Log the same numbers about every candidate, or train on one kind of log.",
+        )
+    return next(iter(named), ())
+
+
+def record_noisy_expert(
+    output: str | Path, *, sessions: int, seed: int, source: str = "plausible", interrupted: float = 0.3
+) -> int:
+    """Write trajectories of an expert interrupted at random; :func:`simulate_code_repair` uses the other tasks."""
+    tasks, _ = split_tasks(seed)
+    grader = Grader(SandboxConfig(seconds=0.1))
+    behaviours = {"noisy expert": noisy_expert(grader, interrupted)}
+    config = SessionConfig(evidence=True)
+    turns = log_sessions(
+        tasks, [generator(source)], behaviours, grader, sessions=sessions, seed=seed, config=config
+    )
+    return write_trajectories(turns, output)
+
+
 def evaluate_on_dataset(critic: str, dataset: str) -> CriticMetrics:
     """Measure a critic on all decisions of a dataset (of tasks it has not seen)."""
     data = decisions_from_turns(load_turns(dataset), saved_encoder(critic))
@@ -70,12 +110,19 @@ def evaluate_on_dataset(critic: str, dataset: str) -> CriticMetrics:
 
 
 def simulate_code_repair(
-    critic: str, *, sessions: int, seed: int, source: str = "middling", audit: str | None = None
+    critic: str, *, sessions: int, seed: int, source: str = "plausible", audit: str | None = None
 ) -> dict[str, float]:
     """Play code-repair with and without a critic on the tasks held out by ``seed``; choices are executed."""
     _, tasks = split_tasks(seed)
-    grader, agent = Grader(), generator(source)
+    grader, agent = Grader(SandboxConfig(seconds=0.1)), generator(source)
     scorer, encoder = load_scorer(critic), saved_encoder(critic)
+    if encoder.evidence not in ((), EVIDENCE):
+        raise PreplayError(
+            f"the critic reads evidence that code-repair does not give: {', '.join(encoder.evidence)}.",
+            where=critic,
+            fix="Simulate a critic of code-repair logs (`preplay control record` writes some).",
+        )
+    config = SessionConfig(evidence=bool(encoder.evidence))
     solved: dict[str, list[bool]] = defaultdict(list)
     dangerous: dict[str, int] = {"without": 0, "with": 0}
     for number in range(sessions):
@@ -83,7 +130,7 @@ def simulate_code_repair(
             log = AuditLog(audit, session=f"{seed}-{number}") if audit and arm == "with" else None
             controller = Controller(scorer, encoder, audit=log) if arm == "with" else None
             task, rng = tasks[number % len(tasks)], numpy_rng(seed, "simulate", number)
-            session = Session(task, agent, grader, rng)
+            session = Session(task, agent, grader, rng, config)
             done, bad = _play(session, controller)
             solved[arm].append(done)
             dangerous[arm] += bad
@@ -130,7 +177,7 @@ def _play(session: Session, controller: Controller | None) -> tuple[bool, int]:
     while True:
         codes = [candidate.code for candidate in session.pool]
         state = DecisionState(session.task.prompt, session.observation, session.turn)
-        decision = controller.decide(state, codes) if controller else None
+        decision = controller.decide(state, codes, evidence=session.evidence) if controller else None
         action = codes[0] if decision is None else decision.action
         if action is None:
             return False, dangerous

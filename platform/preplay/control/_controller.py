@@ -7,6 +7,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,16 @@ from preplay.control._audit import AuditLog
 from preplay.control._decision import Decision, Outcome
 from preplay.control._goals import Goals
 from preplay.control._rules import DEFAULT_RULES, Rule, judge
-from preplay.critics import ActionEncoder, Critic, DecisionState, EncodedPools, Scorer
+from preplay.critics import (
+    ActionEncoder,
+    Critic,
+    DecisionState,
+    EncodedPools,
+    Scorer,
+    load_scorer,
+    saved_encoder,
+)
+from preplay.embedding import CachedEncoder
 
 Rewrite = Callable[[DecisionState, str], str]
 Evidence = Sequence[Sequence[float]]
@@ -49,7 +59,7 @@ class Controller:
 
     Example::
 
-        controller = Controller(load_critic("runs/critic"), ActionEncoder())
+        controller = Controller.load("runs/mine/critic", audit="runs/mine/audit")
         decision = controller.decide(DecisionState(task, observation, turn), candidates)
         if decision.outcome != "review":
             result = execute(decision.action)
@@ -74,6 +84,21 @@ class Controller:
     def __post_init__(self):
         if isinstance(self.scorer, Critic):
             self.scorer.check_encoder(self.encoder.fingerprint, where="Controller")
+
+    @classmethod
+    def load(
+        cls,
+        critic: str | Path,
+        config: ControllerConfig | None = None,
+        *,
+        audit: str | None = None,
+        encoder: CachedEncoder | None = None,
+    ) -> "Controller":
+        """Of a critic or classifier on disk; ``encoder`` is the sentence encoder it was trained with, if any."""
+        log = AuditLog(audit) if audit else None
+        return cls(
+            load_scorer(critic), saved_encoder(critic, encoder), config or ControllerConfig(), audit=log
+        )
 
     def decide(
         self,

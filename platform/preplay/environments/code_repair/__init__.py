@@ -39,6 +39,7 @@ from preplay.environments.code_repair._session import (
 from preplay.environments.code_repair._subtle import subtle_faults
 from preplay.environments.code_repair._task import Task
 from preplay.environments.code_repair._tasks import all_tasks, split_tasks
+from preplay.environments.code_repair._trajectories import write_trajectories
 
 __all__ = [
     "EVIDENCE",
@@ -78,4 +79,5 @@ __all__ = [
     "split_tasks",
     "subtle_faults",
     "visible_inputs",
+    "write_trajectories",
 ]

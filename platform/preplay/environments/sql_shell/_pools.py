@@ -62,6 +62,7 @@ class LoggedModels:
         files = [str(p) for p in sorted(Path(folder).glob("logs/*/*_10_turns.json"))]
         self.shell, self._sessions = shell, _sessions(read_logs(files, "intercode").turns)
         self.models = tuple(sorted({model for model, _ in self._sessions}))
+        self._grounded: dict[tuple[int, int], dict[str, list[list[float]]]] = {}
         self._knowledge = _knowledge(shell, self._sessions)
 
     def pools(self, moment: Moment) -> SqlPools:
@@ -84,6 +85,17 @@ class LoggedModels:
     def known(self, question: Question) -> Known:
         """What the sessions of the other questions have shown of a question's database."""
         return known_without(self._knowledge, question.database, question.number)
+
+    def grounded(self, question: Question, steps: int) -> dict[str, list[list[float]]]:
+        """:data:`GROUNDING` of the first steps of every model; worked out once per question."""
+        key = (question.number, steps)
+        if key not in self._grounded:
+            known = self.known(question)
+            self._grounded[key] = {
+                model: [grounding(step.action, question.text, known) for step in own[:steps]]
+                for model, own in self.sessions(question).items()
+            }
+        return self._grounded[key]
 
     def _pool(self, question: Question, moment: Moment) -> QuestionPool:
         own, known = self.sessions(question), self.known(question)

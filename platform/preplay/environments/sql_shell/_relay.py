@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from preplay.environments.sql_shell._grounding import GROUNDING, grounding
+from preplay.environments.sql_shell._grounding import GROUNDING
 from preplay.environments.sql_shell._names import query_names
 from preplay.environments.sql_shell._pools import LoggedModels
 from preplay.environments.sql_shell._shell import QueryResult, Question
@@ -69,10 +69,10 @@ class Relay:
     _last: str = ""
 
     def __post_init__(self):
-        known, text = self.models.known(self.question), self.question.text
+        ground = self.models.grounded(self.question, self.budget)
         for name, steps in self.models.sessions(self.question).items():
             actions = [step.action for step in steps[: self.budget]]
-            self._agents.append(_Agent(name, actions, [grounding(a, text, known) for a in actions]))
+            self._agents.append(_Agent(name, actions, ground[name]))
 
     @property
     def evidence_names(self) -> tuple[str, ...]:
