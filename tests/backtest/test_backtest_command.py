@@ -33,7 +33,10 @@ def run(*arguments: str, command: str = "backtest"):
 def test_backtest_prints_and_writes(dataset, tmp_path):
     output = tmp_path / "report" / "backtest.json"
     result = run(str(dataset), "--environment-key", "room", "--actions-only", "--output", str(output))
-    assert "On your logs, preplay predicted 5 left-out policies, from their actions alone, with " in result.output
+    assert (
+        "On your logs, preplay predicted 5 left-out policies, from their actions alone, with "
+        in result.output
+    )
     assert "chosen (nested)" in result.output
     assert len(json.loads(output.read_text())["policies"]) == 5
 

@@ -10,7 +10,7 @@ from preplay.backtest._features import Features, Representation
 from preplay.backtest._intervals import calibrated, combine_labelled
 from preplay.backtest._judge import FEW_POLICIES
 from preplay.backtest._leaks import Leaks, find_leaks
-from preplay.backtest._predict import ACTIONS_ONLY, candidates, predict
+from preplay.backtest._predict import ACTIONS_ONLY, MEAN_OF_ACTIONS, candidates, predict
 from preplay.backtest._problem import Problem, make_problem
 from preplay.backtest._rates import Learner, make_learner
 from preplay.backtest._report import BacktestReport, Bounds, Collect, EstimatorScore, PolicyBacktest
@@ -24,6 +24,7 @@ __all__ = [
     "ACTIONS_ONLY",
     "BASELINES",
     "FEW_POLICIES",
+    "MEAN_OF_ACTIONS",
     "NESTED",
     "AskedActions",
     "BacktestConfig",

@@ -15,13 +15,15 @@ from preplay.backtest._view import Prediction, View, splits
 
 _LEAVES = 0.005
 ACTIONS_ONLY = ("cells/chain", "grounding/fqe")
-"""Candidates that need no more of a policy than what it would do in logged states."""
+"""Models that need no more of a policy than what it would do in logged states."""
+MEAN_OF_ACTIONS = "mean of chain and fqe"
+"""Their mean, which halves what only one of them gets wrong; two are too few to choose between."""
 
 
 def candidates(features: Features, config: BacktestConfig) -> list[str]:
     """Names of what may be chosen: ``representation/learner`` and the categorical models."""
     if config.known == "actions":
-        return list(ACTIONS_ONLY)
+        return [MEAN_OF_ACTIONS]
     made = [f"{r}/{learner}" for r in features.representations for learner in config.learners]
     return [*made, "cells/additive", "cells/chain"]
 
@@ -41,8 +43,16 @@ def predict(
         return {t: _chain(view, t, config, folds) for t in targets}
     if name == "grounding/fqe":
         return {t: fitted_q(view, t, config, folds=folds) for t in targets}
+    if name == MEAN_OF_ACTIONS:
+        both = [predict(one, view, targets, config, folds=folds) for one in ACTIONS_ONLY]
+        return {t: _mean([found[t] for found in both]) for t in targets}
     success, leave = _rates(name, view, targets, config, folds)
     return {t: _value(view.features.problem, success, leave, t) for t in targets}
+
+
+def _mean(found: list[Prediction]) -> Prediction:
+    pooled = float(np.mean([p.pooled for p in found]))
+    return Prediction(pooled, np.mean([p.folds for p in found], 0))
 
 
 def _value(problem: Problem, success: np.ndarray, leave: np.ndarray, target: int) -> Prediction:

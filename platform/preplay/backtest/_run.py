@@ -10,7 +10,7 @@ from preplay.backtest._baselines import BASELINES, baseline
 from preplay.backtest._config import BacktestConfig
 from preplay.backtest._features import Features
 from preplay.backtest._judge import Table, judge, nested_predictions
-from preplay.backtest._predict import candidates, predict
+from preplay.backtest._predict import ACTIONS_ONLY, candidates, predict
 from preplay.backtest._problem import Problem, make_problem
 from preplay.backtest._report import BacktestReport, Collect
 from preplay.backtest._scores import score
@@ -40,7 +40,7 @@ def backtest(
         solved_at: Reward from which a turn solves its session; the value of a policy is its share of solved ones
             (discounted by ``config.gamma``).
         embedding: float32 [R, D] embeddings of the actions: one more representation to choose from.
-        second_opinions: Also score kNN and FQE, which are not chosen from.
+        second_opinions: Also score kNN and FQE (of actions alone: chain and FQE), which are not chosen from.
     """
     config = config or BacktestConfig()
     started = time.process_time()
@@ -106,7 +106,8 @@ def _outer(
     """Every estimator on every left-out policy, and its CPU seconds."""
     table: Table = {}
     seconds: dict[str, float] = {}
-    more = ["grounding/knn", "grounding/fqe"] if second_opinions and config.known == "sessions" else []
+    opinions = ("grounding/knn", "grounding/fqe") if config.known == "sessions" else ACTIONS_ONLY
+    more = opinions if second_opinions else ()
     for name in [*BASELINES, *more, *names]:
         began = time.process_time()
         table[name] = {}
