@@ -68,9 +68,9 @@ class Api:
         """Everything that came while the last pass was made is decided in the next one."""
         return await asyncio.to_thread(self._scoring.decide, items)
 
-    def check_health(self) -> None:
+    async def check_health(self) -> None:
         """Called by Serve; a replica whose store does not answer is replaced."""
-        self._store.ping()
+        await asyncio.to_thread(self._store.ping)
 
     async def _look_for_models(self) -> None:
         while True:

@@ -163,6 +163,7 @@ def test_pages_need_a_login_and_changes_by_cookie_a_header(plain):
         assert client.get("/login").status_code == 200
         wrong = client.post("/session", data={"token": "preplay_a_b", "next": "/"})
         assert wrong.headers["location"] == "/login?failed=1"
+        assert client.post("/session", data=dict.fromkeys("abcde", "x")).status_code == 400
         elsewhere = client.post("/session", data={"token": plain.tokens["admin"], "next": "//evil.example"})
         assert elsewhere.headers["location"] == "/"
         cookie = elsewhere.headers["set-cookie"]

@@ -67,6 +67,13 @@ async def cancel(
 
 
 async def _fields(request: Request) -> Callable[[str], str]:
-    """The fields of a form; missing ones are empty."""
-    found = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4)
+    """The fields of a form; missing ones are empty.
+
+    Raises:
+        Refusal: When there are more than any form of ours has.
+    """
+    try:
+        found = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4)
+    except ValueError:
+        raise Refusal(400, "This form has too many fields.") from None
     return lambda name: found.get(name, [""])[0]

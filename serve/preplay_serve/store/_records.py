@@ -36,7 +36,7 @@ class EvaluationSpec(Record):
         max_length=16,
         description="Policies by name: `env:NAME` (brought by the environment), `cloned:NAME` (a clone in the models"
         " folder), `endpoint:NAME` or `python:NAME` (registered in the server's configuration).",
-        examples=[["env:careful", "env:hasty"]],
+        examples=[["env:expert", "env:random"]],
     )
     dataset: str = Field(max_length=128, pattern=_NAME, description="An embedded dataset of `/v1/datasets`.")
     models: str = Field(max_length=128, pattern=_NAME, description="World models of `/v1/models`.")
