@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks._control_arms import train_arms
 from benchmarks._control_cells import Cell, cells, summarize
-from benchmarks._control_sql import folds_of
+from benchmarks._control_sql import SqlSettings, folds_of
 from preplay.critics import ActionEncoder, DecisionState, Scorer, decisions_from_turns
 from preplay.environments.sql_shell import LoggedModels, Question, Relay, log_relays
 from preplay.seeding import numpy_rng
@@ -21,42 +21,33 @@ Choose = Callable[[list[Relay]], list[int]]
 
 
 def sql_relay(
-    models: LoggedModels,
-    seeds: int,
-    folder: Path | None,
-    *,
-    folds: int,
-    sessions: int,
-    steps: int,
-    members: int,
+    models: LoggedModels, seeds: int, folder: Path | None, settings: SqlSettings, *, sessions: int
 ) -> dict[str, float]:
     """All arms; ``sessions`` are logged per training question."""
 
     def run(seed: int) -> Cell:
-        return _one_seed(models, seed, folds, sessions, steps, members)
+        return _one_seed(models, seed, settings, sessions)
 
     return summarize(cells(folder, "sql-relay", seeds, run), "best single model", "oracle-K")
 
 
-def _one_seed(models: LoggedModels, seed: int, folds: int, sessions: int, steps: int, members: int) -> Cell:
+def _one_seed(models: LoggedModels, seed: int, settings: SqlSettings, sessions: int) -> Cell:
     questions = models.shell.questions
-    fold_of = folds_of([q.database for q in questions], folds, seed)
+    fold_of = folds_of([q.database for q in questions], settings.folds, seed)
     turns = log_relays(models, questions, sessions=sessions, budget=BUDGET, seed=seed)
     names = Relay(models, questions[0], BUDGET).evidence_names
     encoder = ActionEncoder(horizon=BUDGET, evidence=names)
     data = decisions_from_turns(turns, encoder)
     rows: dict[str, list[dict[str, float]]] = {}
-    for fold in range(folds):
+    for fold in range(settings.folds):
         train = data.select(np.array([fold_of[g] != fold for g in data.group]))
         test = [q for q in questions if fold_of[q.database] == fold]
         known = [q for q in questions if fold_of[q.database] != fold]
+        scorers = train_arms(train, seed, steps=settings.steps, members=settings.members)
         arms: dict[str, Choose] = {
             "best single model": _always(_best_single(models, known)),
             "random-K": _random(seed),
-            **{
-                name: _scored(s, encoder)
-                for name, s in train_arms(train, seed, steps=steps, members=members).items()
-            },
+            **{name: _scored(scorer, encoder) for name, scorer in scorers.items()},
         }
         for arm, choose in arms.items():
             rows.setdefault(arm, []).append(_play(models, test, choose))

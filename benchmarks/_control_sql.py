@@ -5,14 +5,16 @@ Whole databases are held out: in each seed every database is judged once by crit
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks._control_arms import abstaining, best_of_each, coverage_curve, train_arms
+from benchmarks._control_arms import ARMS, ENSEMBLE, abstaining, best_of_each, coverage_curve, train_arms
 from benchmarks._control_cells import Cell, cells, summarize
 from preplay.critics import (
     ActionEncoder,
+    ChunkConfig,
     Critic,
     Decisions,
     DecisionState,
@@ -29,25 +31,28 @@ NAMES = {"first": "sql, first action", "final": "sql, final answer"}
 CALIBRATION_SHARE = 0.25
 
 
+@dataclass(frozen=True)
+class SqlSettings:
+    """Folds of databases, sizes of training, arms; with a sentence encoder critics see embeddings, too."""
+
+    folds: int = 2
+    steps: int = 400
+    members: int = 3
+    arms: tuple[str, ...] = ARMS
+    encoder: CachedEncoder | None = None
+
+
 def sql_choices(
-    models: LoggedModels,
-    moment: Moment,
-    seeds: int,
-    folder: Path | None,
-    *,
-    folds: int,
-    steps: int,
-    members: int,
-    encoder: CachedEncoder | None = None,
+    models: LoggedModels, moment: Moment, seeds: int, folder: Path | None, settings: SqlSettings
 ) -> dict[str, float]:
-    """All arms at one moment; with a sentence encoder, critics see embeddings of the queries and questions, too."""
-    name = f"sql-{moment}" + ("-embedded" if encoder else "")
+    """All arms at one moment."""
+    name = f"sql-{moment}" + ("-embedded" if settings.encoder else "")
     loaded: list[_Fold] = []  # encoded once, and only if a cell is missing
 
     def run(seed: int) -> Cell:
         if not loaded:
-            loaded.append(_Fold.of(models.pools(moment), encoder))
-        return _one_seed(seed, loaded[0].pools, loaded[0].data, folds, steps, members)
+            loaded.append(_Fold.of(models.pools(moment), settings.encoder))
+        return _one_seed(seed, loaded[0].pools, loaded[0].data, settings)
 
     return summarize(cells(folder, name, seeds, run), "best single model", "oracle-K")
 
@@ -60,7 +65,8 @@ class _Fold:
 
     @classmethod
     def of(cls, pools: SqlPools, encoder: CachedEncoder | None) -> "_Fold":
-        own = ActionEncoder(horizon=10, evidence=pools.evidence, encoder=encoder)
+        whole = ChunkConfig(parts=1)  # a query is short
+        own = ActionEncoder(horizon=10, evidence=pools.evidence, chunks=whole, encoder=encoder)
         return cls(pools, full_feedback(pools.pools, own))
 
 
@@ -92,23 +98,25 @@ def folds_of(databases: Sequence[str], folds: int, seed: int) -> dict[str, int]:
     return dict(zip(numpy_rng(seed, "folds").permutation(names), np.arange(len(names)) % folds, strict=True))
 
 
-def _one_seed(seed: int, pools: SqlPools, data: Decisions, folds: int, steps: int, members: int) -> Cell:
+def _one_seed(seed: int, pools: SqlPools, data: Decisions, settings: SqlSettings) -> Cell:
     """Cross-validation over databases; success over all questions."""
-    fold_of = folds_of([pool.question.database for pool in pools.pools], folds, seed)
+    fold_of = folds_of([pool.question.database for pool in pools.pools], settings.folds, seed)
     own = np.array([fold_of[pool.question.database] for pool in pools.pools])
     choices = _Choices(pools)
-    for fold in range(folds):
+    for fold in range(settings.folds):
         test = np.flatnonzero(own == fold)
         train = data.select(np.array([fold_of[g] != fold for g in data.group]))
         held = pools_of(data, pools, test)
-        arms = train_arms(train, seed, steps=steps, members=members)
+        sizes = {"steps": settings.steps, "members": settings.members}
+        arms = train_arms(train, seed, only=settings.arms, **sizes)
         for arm, scorer in arms.items():
             choices.add(arm, scorer, held, test)
-        for arm in ("classifier (logistic)", "IQL ensemble"):
-            threshold = _threshold(arm, train, seed, steps, members)
+        for arm in {"classifier (logistic)", ENSEMBLE} & set(arms):
+            threshold = _threshold(arm, train, seed, settings)
             choices.thresholds.setdefault(arm, np.zeros(len(pools.pools)))[test] = threshold
         choices.put("best single model", test, _best_single(pools, own != fold, test))
-        choices.agreement.append(_distilled(arms["IQL ensemble"], train, held, seed))
+        if ENSEMBLE in arms:
+            choices.agreement.append(_distilled(arms[ENSEMBLE], train, held, seed))
     places = [numpy_rng(seed, "random", i).integers(len(p.candidates)) for i, p in enumerate(pools.pools)]
     everything = np.arange(len(pools.pools))
     choices.put("random-K", everything, places)
@@ -160,17 +168,20 @@ class _Choices:
                 answered = self._confidence[arm] >= self.thresholds[arm]
                 success = float(right[answered].mean()) if answered.any() else float("nan")
                 out[f"{arm}, abstains"] = {"success": success, "coverage": float(answered.mean())}
-        return out | {"IQL ensemble, distilled": {"rank agreement": float(np.mean(self.agreement))}}
+        if self.agreement:
+            out["IQL ensemble, distilled"] = {"rank agreement": float(np.mean(self.agreement))}
+        return out
 
 
-def _threshold(arm: str, train: Decisions, seed: int, steps: int, members: int) -> float:
+def _threshold(arm: str, train: Decisions, seed: int, settings: SqlSettings) -> float:
     """Calibrated on training databases that a twin of the arm, trained without them, has not seen."""
     groups = np.unique(train.group.astype(str))
     kept = numpy_rng(seed, "calibration").permutation(groups)[
         : max(1, round(CALIBRATION_SHARE * len(groups)))
     ]
     apart = np.isin(train.group.astype(str), kept)
-    twin = train_arms(train.select(~apart), seed, steps=steps, members=members, only=(arm,))[arm]
+    sizes = {"steps": settings.steps, "members": settings.members}
+    twin = train_arms(train.select(~apart), seed, only=(arm,), **sizes)[arm]
     held = train.select(apart)
     first = np.flatnonzero(held.chosen == held.pools.offsets[:-1])  # each pool once
     pools, _ = held.pools.select(first)

@@ -15,8 +15,9 @@ from pathlib import Path
 from benchmarks._common import bench_main
 from benchmarks._control_code import CodeSettings, code_repair
 from benchmarks._control_relay import sql_relay
-from benchmarks._control_sql import NAMES, sql_choices
+from benchmarks._control_sql import NAMES, SqlSettings, sql_choices
 from preplay.control import prompt_action
+from preplay.embedding import CachedEncoder, EncoderConfig
 from preplay.environments.code_repair import SessionConfig
 from preplay.environments.sql_shell import LoggedModels, SqlShell
 
@@ -49,17 +50,25 @@ def run(preset: str) -> dict[str, float]:
     for name, settings in CODE.items():
         settings = replace(settings, **sizes)
         found = code_repair(name.replace(", ", "-").replace(" ", "-"), seeds, settings, folder)
-        out |= {f"{name} | {key}": value for key, value in found.items()}
+        out |= _named(name, found)
     data = _shared() / "intercode-sql"
     if data.exists():
         models = LoggedModels(SqlShell(data), data)
-        options = {"folds": 2, "steps": 100 if debug else 400, "members": 2 if debug else 3}
+        sql = SqlSettings(steps=100, members=2) if debug else SqlSettings()
         for moment, name in NAMES.items():
-            found = sql_choices(models, moment, seeds, folder, **options)
-            out |= {f"{name} | {key}": value for key, value in found.items()}
-        found = sql_relay(models, seeds, folder, sessions=1 if debug else 3, **options | {"members": 2})
-        out |= {f"sql, several turns | {key}": value for key, value in found.items()}
+            out |= _named(name, sql_choices(models, moment, seeds, folder, sql))
+        relay = sql_relay(models, seeds, folder, replace(sql, members=2), sessions=1 if debug else 3)
+        out |= _named("sql, several turns", relay)
+        if not debug:
+            embedded = replace(
+                sql, arms=("classifier (logistic)", "IQL"), encoder=CachedEncoder(EncoderConfig())
+            )
+            out |= _named("sql, first action, embedded", sql_choices(models, "first", 1, folder, embedded))
     return out
+
+
+def _named(name: str, found: dict[str, float]) -> dict[str, float]:
+    return {f"{name} | {key}": value for key, value in found.items()}
 
 
 def _shared() -> Path:

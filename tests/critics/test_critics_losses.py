@@ -97,5 +97,7 @@ def test_cloning_loss_by_hand():
 def test_the_actors_loss_by_hand():
     """Logits (log 3, 0) are shares 3/4 and 1/4; values (1, 0): -(3/4) + .5 (3/4 log 3/4 + 1/4 log 1/4) = -1.0312."""
     logits, owner = torch.tensor([3.0, 1.0]).log(), torch.tensor([0, 0])
-    assert actor_loss(logits, torch.tensor([1.0, 0.0]), owner, 1, 0.5).item() == pytest.approx(-1.0312, abs=1e-4)
+    assert actor_loss(logits, torch.tensor([1.0, 0.0]), owner, 1, 0.5).item() == pytest.approx(
+        -1.0312, abs=1e-4
+    )
     assert pool_mean(torch.tensor([[1.0], [0.0]]), logits, owner, 1).item() == pytest.approx(0.75)
