@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 
 from preplay.rehearsal import (
     Adviser,
@@ -29,6 +28,7 @@ from preplay.rehearsal import (
     TwoLevel,
     World,
     WorldModelEnv,
+    WorldWrapper,
     draw_by,
     habit,
     predicted_other,
@@ -54,35 +54,16 @@ MISSION = "Leave the left room and reach the goal behind the locked door."
 
 
 @dataclass
-class Counted:
+class Counted(WorldWrapper):
     """A world that counts the steps imagined in it."""
 
     world: World
     rows: int = 0
 
-    @property
-    def action_space(self) -> Discrete | Box:
-        """The world's."""
-        return self.world.action_space
-
-    @property
-    def observation_space(self) -> Box:
-        """The world's."""
-        return self.world.observation_space
-
-    @property
-    def noise_dim(self) -> int:
-        """The world's."""
-        return self.world.noise_dim
-
-    def observe(self, state: np.ndarray) -> np.ndarray:
-        """The world's."""
-        return self.world.observe(state)
-
     def step(self, state: np.ndarray, action: np.ndarray, noise: np.ndarray) -> ImaginedStep:
         """The world's, counted."""
         self.rows += len(state)
-        return self.world.step(state, action, noise)
+        return super().step(state, action, noise)
 
 
 def learned_room(real_steps: int, seed: int) -> TabularWorld:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import ray
 import torch
@@ -20,10 +21,11 @@ from ray.rllib.core import Columns
 
 from preplay_rllib import OPTIMAL_RETURN, MiniGrid, RehearsalPPOConfig
 
+OPTIMUM = OPTIMAL_RETURN | {"CartPole-v1": 500.0}
 SHARE_OF_OPTIMUM = 0.9
 WINDOW = 50
 EVALUATION_EPISODES, FIRST_EVALUATION_SEED = 48, 1_000_000
-AFTER_REACHED = 4096
+AFTER_REACHED = 2048
 LIMITS = {"ppo": 120_000}
 LIMIT = 40_000
 
@@ -58,7 +60,7 @@ def rehearsal(**options: Any) -> AlgorithmConfig:
 
 
 def matched() -> AlgorithmConfig:
-    """The second bar: same collector, bonus and gradient steps per real step (8 x 2 real + 4 x 8 imagined = 24 x 2),
+    """The second bar: same collector, bonus and gradient steps per real step (16 x 2 real + 4 x 4 imagined = 24 x 2),
     no world model."""
     return RehearsalPPOConfig().rehearsal(real_ratio=1.0, model_updates=0)
 
@@ -79,8 +81,8 @@ ARMS = {
 """``placebo`` has an untrained model, ``placebo-open`` no gates either."""
 
 
-def run_cell(task: str, arm: str, seed: int) -> dict[str, Any]:
-    """Train until the bar is reached, then 4096 steps more.
+def run_cell(task: str, arm: str, seed: int, limit: int) -> dict[str, Any]:
+    """Train until the bar is reached, then 2048 steps more.
 
     The bar is reached when the mean of 48 fresh episodes, each played to its end, is above it; they are played once
     the mean of the last 50 training episodes has come half the way. (That mean itself flatters an agent whose
@@ -91,15 +93,20 @@ def run_cell(task: str, arm: str, seed: int) -> dict[str, Any]:
     """
     algorithm = algorithm_for(task, ARMS[arm](), seed)
     try:
-        return _train(algorithm, task, LIMITS.get(arm, LIMIT))
+        return _train(algorithm, task, limit)
     finally:
         algorithm.stop()
 
 
 def algorithm_for(task: str, config: AlgorithmConfig, seed: int) -> Any:
     """Built for a task, one result per training step."""
-    config = config.environment(MiniGrid, env_config={"id": task}).debugging(seed=seed, log_level="ERROR")
-    config.reporting(
+    if task.startswith("MiniGrid-"):
+        config.environment(MiniGrid, env_config={"id": task})
+    else:
+        config.environment(task)
+        if isinstance(config, RehearsalPPOConfig):
+            config.rehearsal(world_model="vector", needs_success=False, bonus=0.0)
+    config.debugging(seed=seed, log_level="ERROR").reporting(
         metrics_num_episodes_for_smoothing=WINDOW,
         min_time_s_per_iteration=0,
         min_sample_timesteps_per_iteration=0,
@@ -109,7 +116,7 @@ def algorithm_for(task: str, config: AlgorithmConfig, seed: int) -> Any:
 
 def _train(algorithm: Any, task: str, limit: int) -> dict[str, Any]:
     started, reached, cpu, curve = time.process_time(), None, 0.0, []
-    goal, steps = SHARE_OF_OPTIMUM * OPTIMAL_RETURN[task], 0
+    goal, steps = SHARE_OF_OPTIMUM * OPTIMUM[task], 0
     while steps < (limit if reached is None else min(limit, reached + AFTER_REACHED)):
         result = algorithm.train()
         steps = int(result["env_runners"]["num_env_steps_sampled_lifetime"])
@@ -125,7 +132,7 @@ def _train(algorithm: Any, task: str, limit: int) -> dict[str, Any]:
 @torch.no_grad()
 def evaluate(algorithm: Any, task: str) -> float:
     """Mean return of fresh episodes under the policy that collects experience, each to its own end."""
-    envs = [MiniGrid({"id": task}) for _ in range(EVALUATION_EPISODES)]
+    envs = [_environment(task) for _ in range(EVALUATION_EPISODES)]
     observations = np.stack([env.reset(seed=FIRST_EVALUATION_SEED + i)[0] for i, env in enumerate(envs)])
     running, total = np.arange(len(envs)), 0.0
     while len(running):
@@ -137,6 +144,10 @@ def evaluate(algorithm: Any, task: str) -> float:
             going.append(not (terminated or truncated))
         running = running[np.array(going)]
     return total / len(envs)
+
+
+def _environment(task: str) -> gym.Env[np.ndarray, Any]:
+    return MiniGrid({"id": task}) if task.startswith("MiniGrid-") else gym.make(task)
 
 
 def _act(module: Any, observations: np.ndarray) -> np.ndarray:
@@ -151,11 +162,11 @@ def cell_file(folder: Path, task: str, arm: str, seed: int) -> Path:
     return folder / task / f"{arm}-{seed}.json"
 
 
-def ensure_cell(folder: Path, task: str, arm: str, seed: int) -> dict[str, Any]:
-    """The cell, from the folder if it was run before."""
+def ensure_cell(folder: Path, task: str, arm: str, seed: int, limit: int | None = None) -> dict[str, Any]:
+    """The cell, from the folder if it was run before; a run that has not got there by ``limit`` is given up."""
     file = cell_file(folder, task, arm, seed)
     if not file.exists():
-        cell = run_cell(task, arm, seed)
+        cell = run_cell(task, arm, seed, limit or LIMITS.get(arm, LIMIT))
         file.parent.mkdir(parents=True, exist_ok=True)
         staged = file.with_suffix(".part")
         staged.write_text(json.dumps(cell))
@@ -173,16 +184,17 @@ def begin() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run cells of the rehearsal benchmark.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--tasks", nargs="+", required=True, metavar="MiniGrid-...-v0")
+    parser.add_argument("--tasks", nargs="+", required=True, metavar="MiniGrid-...-v0 or CartPole-v1")
     parser.add_argument("--arms", nargs="+", required=True, choices=ARMS)
     parser.add_argument("--seeds", default="0:5", help="first:last+1")
+    parser.add_argument("--limit", type=int, help="real steps after which a run is given up")
     args = parser.parse_args()
     begin()
     first, stop = map(int, args.seeds.split(":"))
     for seed in range(first, stop):
         for task in args.tasks:
             for arm in args.arms:
-                cell = ensure_cell(args.folder, task, arm, seed)
+                cell = ensure_cell(args.folder, task, arm, seed, args.limit)
                 print(task, arm, seed, {k: v for k, v in cell.items() if k != "curve"}, flush=True)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import trim_mean
 
 from benchmarks._common import bench_main
-from benchmarks._rehearsal_cells import ARMS, LIMIT, LIMITS, begin, ensure_cell
+from benchmarks._rehearsal_cells import ARMS, begin, ensure_cell
 from benchmarks._rehearsal_fidelity import fidelity
 from preplay.seeding import numpy_rng
 
@@ -64,9 +64,10 @@ def short(task: str) -> str:
 
 def summary(cells: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
     """Per arm: IQM of the steps with a 95 % bootstrap interval over seeds, runs that never got there (counted at
-    their limit), final return and CPU-seconds; then the ratio of RehearsalPPO to each other arm with its interval."""
+    the steps they were given), final return and CPU-seconds; then the ratio of RehearsalPPO to each other arm with
+    its interval."""
     metrics: dict[str, float] = {}
-    steps = {arm: _steps(arm, of) for arm, of in cells.items()}
+    steps = {arm: _steps(of) for arm, of in cells.items()}
     for arm, of in cells.items():
         low, high = np.quantile(_bootstrap(steps[arm]), [0.025, 0.975])
         metrics[f"{arm} steps"] = iqm(steps[arm])
@@ -88,9 +89,8 @@ def iqm(values: np.ndarray) -> float:
     return float(trim_mean(values, 0.25))
 
 
-def _steps(arm: str, cells: list[dict[str, Any]]) -> np.ndarray:
-    limit = LIMITS.get(arm, LIMIT)
-    return np.array([limit if cell["reached"] is None else cell["reached"] for cell in cells], float)
+def _steps(cells: list[dict[str, Any]]) -> np.ndarray:
+    return np.array([cell["reached"] or cell["steps"] for cell in cells], float)
 
 
 def _bootstrap(values: np.ndarray, stream: int = 0) -> np.ndarray:

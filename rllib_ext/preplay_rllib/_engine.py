@@ -18,12 +18,19 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from preplay.seeding import derive_seed, numpy_rng
 from preplay_rllib._bonus import FirstVisitBonus
 from preplay_rllib._gates import Gates, Verdict, known_outcomes
-from preplay_rllib._imagine import Batch, Branching, fit_scales, imagine_on_policy, model_error
+from preplay_rllib._imagine import (
+    Batch,
+    Branching,
+    fit_scales,
+    imagine_on_policy,
+    imagined_worth,
+    model_error,
+)
 from preplay_rllib._model import WORLD_MODEL, Tracker
 from preplay_rllib._replay import Columns, Replay
 from preplay_rllib._settings import RehearsalSettings, at
 
-_GAP_ROWS = 128
+_GAP_ROWS, _FEWEST_GAP_ROWS = 128, 32
 _SCALE_ROWS = 2048
 _REAL_ROWS_PER_UPDATE_COUNT = 512
 
@@ -46,7 +53,7 @@ class Engine:
     ) -> Columns:
         """Judge the model on what has just happened, before it may learn from it; then keep it."""
         rows = self.tracker.track(episodes)
-        if self.iteration:
+        if len(self.replay) and self.mixes(real_steps):
             self.gates.observe_error(call_first(learners, functools.partial(model_error, rows=rows)))
             self._observe_gap(learners, rows, real_steps)
         self.replay.add(rows)
@@ -54,13 +61,18 @@ class Engine:
         return rows
 
     def _observe_gap(self, learners: LearnerGroup, rows: Columns, real_steps: int) -> None:
-        pairs = known_outcomes(rows, self.horizon(real_steps))
-        if not self.gates.successes or len(pairs.rows) < self.settings.min_rows:
+        """Only where something was at stake: without any success yet, imagination and world agree on nothing."""
+        horizon = self.horizon(real_steps)
+        pairs = known_outcomes(rows, horizon)
+        too_early = self.settings.needs_success and not self.gates.successes
+        if too_early or len(pairs.rows) < _FEWEST_GAP_ROWS:
             return
         chosen = self.rng("gap").permutation(pairs.rows)[:_GAP_ROWS]
         starts = {name: values[chosen] for name, values in rows.items()}
-        imagined = self.branch(learners, starts, real_steps, "gap")
-        self.gates.observe_gap(imagined.success_rate, pairs.real_success)
+        branching = self.branching(real_steps, "gap")
+        task = functools.partial(imagined_worth, starts=starts, branching=branching, real_steps=real_steps)
+        unit = self.tracker.gap_unit(self.replay.sample(_SCALE_ROWS, 0.0, self.rng("unit")), horizon)
+        self.gates.observe_gap(call_first(learners, task), pairs.real_worth, unit)
 
     def train_model(self, learners: LearnerGroup, real_rows: int, timesteps: dict[str, Any]) -> Any:
         """Gradient steps on uniform replay, rare ends oversampled, in proportion to the real rows."""
@@ -97,9 +109,11 @@ class Engine:
         return max(1, round(at(self.settings.horizon, real_steps)))
 
     def verdict(self, real_steps: int) -> Verdict:
-        if at(self.settings.real_ratio, real_steps) >= 1:
-            return Verdict("real_ratio 1")
-        return self.gates.verdict(real_steps)
+        return self.gates.verdict(real_steps) if self.mixes(real_steps) else Verdict("real_ratio 1")
+
+    def mixes(self, real_steps: int) -> bool:
+        """Whether the schedule has any imagined rows after this many real steps."""
+        return at(self.settings.real_ratio, real_steps) < 1
 
     def rng(self, *stream: str | int) -> np.random.Generator:
         return numpy_rng(self.seed, "engine", self.iteration, *stream)

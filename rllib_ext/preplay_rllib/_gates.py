@@ -25,8 +25,8 @@ class Verdict:
 class Gates:
     """Running figures on the newest real rollouts, and the verdict that they give.
 
-    The gap compares imagined with real success from the same states: a policy that exploits the model succeeds in it
-    more often than in the world, however well single steps are predicted.
+    The gap compares imagined with real outcomes from the same states: a policy that exploits the model succeeds in it
+    more often (or earns more in it) than in the world, however well single steps are predicted.
     """
 
     def __init__(self, settings: RehearsalSettings):
@@ -39,8 +39,9 @@ class Gates:
         """One-step figures of rows that were not trained on yet."""
         self.error = error
 
-    def observe_gap(self, imagined: float, real: float) -> None:
-        gap = imagined - real
+    def observe_gap(self, imagined: float, real: float, unit: float = 1.0) -> None:
+        """Mean worth of a stretch in imagination and in the world, and what makes a gap of 1."""
+        gap = (imagined - real) / unit
         self.gap = gap if self.gap is None else _DECAY * self.gap + (1 - _DECAY) * gap
 
     def verdict(self, real_steps: int) -> Verdict:
@@ -73,17 +74,19 @@ class Gates:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Newest real rows from which it is known whether success came within the horizon, and how often it did."""
+    """Newest real rows int64 [K] whose next ``horizon`` steps are known, and what these were worth on average."""
 
     rows: np.ndarray
-    real_success: float
+    real_worth: float
 
 
 def known_outcomes(rows: Columns, horizon: int) -> Pairs:
     """Rows of one rollout that were followed for ``horizon`` steps, or to the end of their episode."""
-    episode, ended, success = rows["episode"], rows["terminated"], rows["success"]
+    order = np.argsort(rows["episode"], kind="stable")  # chunks of several environments may come in turns
+    episode, ended = rows["episode"][order], rows["terminated"][order]
     index = np.arange(len(episode))
-    last = np.array([np.flatnonzero(episode == e)[-1] for e in episode])
+    last = np.searchsorted(episode, episode, side="right") - 1
     known = (last - index >= horizon - 1) | ended[last]
-    within = success[last] & (last - index < horizon)
-    return Pairs(np.flatnonzero(known), float(within[known].mean()) if known.any() else 0.0)
+    so_far = np.concatenate([[0.0], np.cumsum(rows["worth"][order], dtype=np.float64)])
+    within = so_far[np.minimum(index + horizon, last + 1)] - so_far[index]
+    return Pairs(order[known], float(within[known].mean()) if known.any() else 0.0)

@@ -89,6 +89,7 @@ class GridModule(EnsembleModule):
             terminated=outcome.terminated,
             success=success,
             truncated=steps >= self.max_steps,
+            worth=success.float(),
             disagreement=everyone.differs(mean).float().mean(0),
         )
 

@@ -44,6 +44,7 @@ class GridTracker:
     def _columns(episode, number, beliefs, moved, actions, views) -> Columns:
         last = np.arange(len(episode)) == len(episode) - 1
         reward = np.asarray(episode.get_rewards(), np.float32)
+        success = last & episode.is_terminated & (reward > 0)
         return {
             "grid": torch.cat([b.grid for b in beliefs]).numpy(),
             "under": torch.cat([b.under for b in beliefs]).numpy(),
@@ -52,9 +53,14 @@ class GridTracker:
             "moved": moved.numpy(),
             "view": views.numpy(),
             "terminated": last & episode.is_terminated,
-            "success": last & episode.is_terminated & (reward > 0),
+            "success": success,
+            "worth": success.astype(np.float32),
             "episode": np.full(len(episode), number, np.int64),
         }
+
+    def gap_unit(self, rows: Columns, horizon: int) -> float:
+        """Worth is success: a gap of 1 is an agent that always succeeds in imagination and never in the world."""
+        return 1.0
 
     def get_state(self) -> dict[str, Any]:
         """Only the count: on resume the environments begin new episodes."""

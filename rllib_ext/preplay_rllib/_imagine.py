@@ -57,6 +57,32 @@ def imagine_on_policy(learner: Learner, starts: _replay.Columns, branching: Bran
     return _batch(policy, steps, branching)
 
 
+@torch.no_grad()
+def imagined_worth(learner: Learner, starts: _replay.Columns, branching: Branching, real_steps: int) -> float:
+    """Mean worth of the next steps from these rows, the newest policy exploring as it does in the world."""
+    policy, model, generator = learner_modules(learner, branching.seed)
+    state = model.states(starts, learner.device)
+    observation = model.observe(state)
+    alive = torch.ones(len(observation), dtype=torch.bool, device=learner.device)
+    total = torch.zeros(len(observation), device=learner.device)
+    with torch.random.fork_rng(devices=[]):  # the policy's own draws must not move those of training
+        torch.manual_seed(branching.seed)
+        for _ in range(branching.horizon):
+            step = model.step(state, explore(policy, observation, real_steps), generator)
+            total = total + step.worth * alive
+            alive = alive & ~step.terminated & ~step.truncated
+            state, observation = step.state, step.observation
+    return total.mean().item()
+
+
+def explore(policy, observation: Tensor, real_steps: int) -> Tensor:
+    """Actions as the env runner would draw them."""
+    out = policy.forward_exploration({Columns.OBS: observation}, t=real_steps)
+    if Columns.ACTIONS in out:
+        return out[Columns.ACTIONS]
+    return policy.get_exploration_action_dist_cls().from_logits(out[Columns.ACTION_DIST_INPUTS]).sample()
+
+
 def learner_modules(learner: Learner, seed: int):
     modules = learner.module
     generator = torch.Generator(device=learner.device).manual_seed(seed)
@@ -101,7 +127,7 @@ def _batch(policy, steps, branching: Branching) -> Batch:
     success = (torch.stack([s.success for _, s, _ in steps]) & alive).any(0)
     names = (Columns.OBS, Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS)
     columns = {name: torch.stack([row[name] for row, _, _ in steps])[alive] for name in names}
-    columns[Postprocessing.ADVANTAGES] = _scaled(advantages[alive], bool(success.any()))
+    columns[Postprocessing.ADVANTAGES] = _scaled(advantages[alive], anything=bool(reward[alive].any()))
     columns[Postprocessing.VALUE_TARGETS] = (advantages + values)[alive]
     return Batch(
         columns={name: column.cpu().numpy() for name, column in columns.items()},
@@ -134,9 +160,9 @@ def advantage(
     return advantages * alive
 
 
-def _scaled(advantages: Tensor, any_success: bool) -> Tensor:
-    """Divided by their spread but by no less than .1, and left alone where nothing succeeded: that is noise."""
-    if not any_success or len(advantages) < 2:
+def _scaled(advantages: Tensor, anything: bool) -> Tensor:
+    """Divided by their spread but by no less than .1, and left alone where nothing was earned: that is noise."""
+    if not anything or len(advantages) < 2:
         return advantages
     return advantages / advantages.std().clamp(min=0.1)
 

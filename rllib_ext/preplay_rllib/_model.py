@@ -29,6 +29,7 @@ class Imagined:
         reward: float32 [B]
         terminated: bool [B] ended by itself; ``success`` bool [B] in the way that the task wants.
         truncated: bool [B] the task's time limit.
+        worth: float32 [B] what the gap between imagined and real is about: success, or else the reward.
         disagreement: float32 [B] share of members (or their spread) against the ensemble's mean.
     """
 
@@ -38,6 +39,7 @@ class Imagined:
     terminated: Tensor
     success: Tensor
     truncated: Tensor
+    worth: Tensor
     disagreement: Tensor
 
 
@@ -45,11 +47,15 @@ class Tracker(Protocol):
     """Follows the real stream, chunk by chunk, and turns it into the world model's rows.
 
     Rows of one call are in the order of ``episodes`` and of time. Every tracker adds ``episode`` (a running number),
-    ``terminated`` and ``success``.
+    ``terminated``, ``success`` and ``worth`` (see ``Imagined``).
     """
 
     def track(self, episodes: Sequence[SingleAgentEpisode]) -> Columns:
         """Rows of the next chunks."""
+        ...
+
+    def gap_unit(self, rows: Columns, horizon: int) -> float:
+        """The worth of a stretch of ``horizon`` steps that makes a gap of 1, from replayed rows."""
         ...
 
     def get_state(self) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class RehearsalPPOLearner(RehearsalLearnerMixin, PPOTorchLearner):
 
 
 class RehearsalPPOConfig(RehearsalConfigMixin, PPOConfig):
-    """PPO with rehearsal. Defaults suit MiniGrid: 16 environments of 32 steps per training step, 8 epochs.
+    """PPO with rehearsal. Defaults suit MiniGrid: 16 environments of 32 steps per training step, 16 epochs:
+    two thirds of the gradient steps are taken on real rows.
 
     Example::
 
@@ -43,7 +44,7 @@ class RehearsalPPOConfig(RehearsalConfigMixin, PPOConfig):
         self.training(
             train_batch_size_per_learner=512,
             minibatch_size=256,
-            num_epochs=8,
+            num_epochs=16,
             lr=1e-3,
             gamma=0.99,
             lambda_=0.95,

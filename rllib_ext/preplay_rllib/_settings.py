@@ -34,12 +34,12 @@ class RehearsalSettings(BaseModel):
     """λ: factor on the imagined rows' advantages (PPO) or losses (DQN, SAC)."""
     horizon: Schedule = 15
     rounds: int = Field(4, ge=1)
-    imagined_epochs: int = Field(2, ge=1)
+    imagined_epochs: int = Field(1, ge=1)
     imagined_minibatches: int = Field(4, ge=1)
     """Gradient steps per pass over the imagined rows of one round."""
     closed_epochs: int = Field(24, ge=1)
     """Passes of PPO over the real rows while rehearsal is closed: the gradient steps are spent either way, so a task
-    whose model is no good is learned as it would be without one. (8 + 4 rounds x 2 epochs x 4 steps = 24 x 2.)"""
+    whose model is no good is learned as it would be without one. (16 x 2 real + 4 rounds x 4 imagined = 24 x 2.)"""
     success_starts: float = Field(0.5, ge=0, le=1)
     """Share of branches that start on the way to a past success; the others start anywhere in the replay."""
     warmup_steps: int = Field(512, ge=0)
@@ -59,7 +59,8 @@ class RehearsalSettings(BaseModel):
     min_exact_match: float = Field(0.75, ge=0, le=1)
     """Gate: share of the newest real transitions predicted exactly *before* they are trained on."""
     max_gap: float = Field(0.1, ge=0)
-    """Gate: imagined success minus real success from the same states, a running mean."""
+    """Gate: imagined minus real success from the same states (vectors: reward, over the mean absolute one), a running
+    mean."""
     max_error: float = Field(0.5, ge=0)
     """Gate for continuous observations: one-step error in units of the observations' one-step change."""
     gates: bool = True

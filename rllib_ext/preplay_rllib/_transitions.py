@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import gymnasium as gym
 import numpy as np
 import torch
-from ray.rllib.core import Columns
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from torch import Tensor
 
 from preplay_rllib import _replay
-from preplay_rllib._imagine import Branching, learner_modules
+from preplay_rllib._imagine import Branching, explore, learner_modules
 
 IMAGINED, WEIGHTS, N_STEP = "imagined", "weights", "n_step"
 """Columns that every row of a mixed batch carries, real or not: RLlib lines columns up by name."""
@@ -66,11 +65,3 @@ def imagine_off_policy(
         alive = alive & ~step.terminated & ~step.truncated
         state, observation = step.state, step.observation
     return Transitions(*(torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)))
-
-
-def explore(policy, observation: Tensor, real_steps: int) -> Tensor:
-    """Actions as the env runner would draw them."""
-    out = policy.forward_exploration({Columns.OBS: observation}, t=real_steps)
-    if Columns.ACTIONS in out:
-        return out[Columns.ACTIONS]
-    return policy.get_exploration_action_dist_cls().from_logits(out[Columns.ACTION_DIST_INPUTS]).sample()

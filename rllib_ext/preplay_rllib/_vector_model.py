@@ -50,8 +50,13 @@ class VectorTracker:
             "reward": np.asarray(episode.get_rewards(), np.float32),
             "terminated": (np.arange(count) == count - 1) & episode.is_terminated,
             "success": np.zeros(count, bool),
+            "worth": np.asarray(episode.get_rewards(), np.float32),
             "episode": np.full(count, number, np.int64),
         }
+
+    def gap_unit(self, rows: Columns, horizon: int) -> float:
+        """What is earned or paid in so many steps of the replay."""
+        return max(horizon * float(np.abs(rows["reward"]).mean()), _CONSTANT)
 
     def get_state(self) -> dict[str, Any]:
         return {"episodes": self._episodes}
@@ -101,14 +106,16 @@ class VectorModule(EnsembleModule):
             member = draw_members(self.members, len(action), generator, out.device)
             chosen = out[member, torch.arange(len(action), device=out.device)]
         after = state.observation + chosen[:, : self.size] * self.change
+        reward = chosen[:, -2] * self.worth
         never = torch.zeros(len(action), dtype=torch.bool, device=out.device)
         return Imagined(
             state=VectorState(after),
             observation=after,
-            reward=chosen[:, -2] * self.worth,
+            reward=reward,
             terminated=chosen[:, -1] > 0,
             success=never,
             truncated=never,
+            worth=reward,
             disagreement=out[..., : self.size].std(0).mean(-1),
         )
 

@@ -46,7 +46,7 @@ def test_a_branch_cut_without_termination_bootstraps_where_it_was_cut():
 
 def test_advantages_are_scaled_by_no_less_than_a_tenth_and_not_at_all_without_success():
     small = torch.tensor([0.01, -0.01, 0.01, -0.01])
-    assert torch.equal(_scaled(small, any_success=False), small)
-    assert torch.allclose(_scaled(small, any_success=True), small / 0.1)
+    assert torch.equal(_scaled(small, anything=False), small)
+    assert torch.allclose(_scaled(small, anything=True), small / 0.1)
     large = small * 1000
-    assert torch.allclose(_scaled(large, any_success=True), large / large.std())
+    assert torch.allclose(_scaled(large, anything=True), large / large.std())

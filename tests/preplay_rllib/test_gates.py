@@ -46,12 +46,12 @@ def test_only_rows_that_were_followed_far_enough_have_a_known_outcome():
     rows = {
         "episode": np.array([0, 0, 0, 0, 1, 1, 1]),
         "terminated": np.array([0, 0, 0, 0, 0, 0, 1], bool),
-        "success": np.array([0, 0, 0, 0, 0, 0, 1], bool),
+        "worth": np.array([0, 0, 0, 0, 0, 0, 1.0]),
     }
     pairs = known_outcomes(rows, horizon=2)
     # episode 0 goes on: its last row was followed for one step only; episode 1 ended with success
     assert pairs.rows.tolist() == [0, 1, 2, 4, 5, 6]
-    assert pairs.real_success == pytest.approx(2 / 6)
+    assert pairs.real_worth == pytest.approx(2 / 6)
 
 
 def test_ratio_and_horizon_follow_their_schedules():
@@ -62,3 +62,14 @@ def test_ratio_and_horizon_follow_their_schedules():
     assert [at(settings.horizon, s) for s in (0, 60, 150)] == [1, 8, 15]
     with pytest.raises(ValueError, match="real_ratio"):
         RehearsalSettings(real_ratio=0.0)
+
+
+def test_worth_is_summed_within_the_horizon_also_where_chunks_of_two_environments_come_in_turns():
+    rows = {
+        "episode": np.array([7, 9, 7, 9, 7]),
+        "terminated": np.array([0, 0, 0, 1, 0], bool),
+        "worth": np.array([1.0, 10.0, 2.0, 20.0, 4.0]),
+    }
+    pairs = known_outcomes(rows, horizon=2)
+    assert pairs.rows.tolist() == [0, 2, 1, 3]
+    assert pairs.real_worth == pytest.approx((3 + 6 + 30 + 20) / 4)

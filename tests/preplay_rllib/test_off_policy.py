@@ -79,7 +79,9 @@ def sac(task: str):
 
 
 def run(config, steps: int):
-    config = config.debugging(seed=1, log_level="ERROR").rehearsal(warmup_steps=200, max_error=5.0)
+    config = config.debugging(seed=1, log_level="ERROR").rehearsal(
+        warmup_steps=200, max_error=5.0, max_gap=5.0
+    )
     config = config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=100)
     algorithm = config.build_algo()
     return algorithm, [algorithm.train() for _ in range(steps)]
@@ -101,6 +103,7 @@ def test_trains_on_mixed_batches_and_its_checkpoint_holds_both_buffers(ray2, con
     ]
     assert errors[-1] < errors[0]
     assert float(results[-1]["rehearsal"]["open"]) == 1.0
+    assert -1 < float(results[-1]["rehearsal"]["gap"]) < 1
     buffer = algorithm.local_replay_buffer
     assert len(buffer.imagined) > 50
     sample = buffer.sample(num_items=32, n_step=1)

@@ -35,7 +35,7 @@ from preplay.rehearsal._text_world import TextWorld
 from preplay.rehearsal._triggers import AnyOf, AtKeyDecisions, EveryNSteps, Moment, Trigger, WhenUncertain
 from preplay.rehearsal._two_agents import CrossingRules, TwoAgentWorld, habit, predicted_other
 from preplay.rehearsal._two_level import SubGoalModel, TwoLevel
-from preplay.rehearsal._world import ImaginedStep, World, action_count
+from preplay.rehearsal._world import ImaginedStep, World, WorldWrapper, action_count
 
 __all__ = [
     "MPC",
@@ -100,6 +100,7 @@ __all__ = [
     "World",
     "WorldModelEnv",
     "WorldModelVectorEnv",
+    "WorldWrapper",
     "action_count",
     "draw_by",
     "dream",

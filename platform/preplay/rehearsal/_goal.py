@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 
-from preplay.rehearsal._world import ImaginedStep, World
+from preplay.rehearsal._world import ImaginedStep, World, WorldWrapper
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class SubGoal:
 
 
 @dataclass(frozen=True)
-class GoalWorld:
+class GoalWorld(WorldWrapper):
     """A world whose only reward is 1 for reaching a sub-goal, which ends the session.
 
     Where the world itself ends without the sub-goal reached, nothing is paid.
@@ -27,28 +26,9 @@ class GoalWorld:
     world: World
     goal: SubGoal
 
-    @property
-    def action_space(self) -> Discrete | Box:
-        """The world's."""
-        return self.world.action_space
-
-    @property
-    def observation_space(self) -> Box:
-        """The world's."""
-        return self.world.observation_space
-
-    @property
-    def noise_dim(self) -> int:
-        """The world's."""
-        return self.world.noise_dim
-
-    def observe(self, state: np.ndarray) -> np.ndarray:
-        """As in the world."""
-        return self.world.observe(state)
-
     def step(self, state: np.ndarray, action: np.ndarray, noise: np.ndarray) -> ImaginedStep:
         """The world's step with the sub-goal's reward and end."""
-        result = self.world.step(state, action, noise)
+        result = super().step(state, action, noise)
         reached = self.goal.reached(result.state)
         return ImaginedStep(
             result.state,

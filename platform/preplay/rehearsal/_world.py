@@ -66,6 +66,35 @@ class World(Protocol):
         ...
 
 
+class WorldWrapper:
+    """Passes everything on to ``world``; a subclass changes the steps and is a world itself."""
+
+    world: World
+
+    @property
+    def action_space(self) -> Discrete | Box:
+        """The world's."""
+        return self.world.action_space
+
+    @property
+    def observation_space(self) -> Box:
+        """The world's."""
+        return self.world.observation_space
+
+    @property
+    def noise_dim(self) -> int:
+        """The world's."""
+        return self.world.noise_dim
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """As in the world."""
+        return self.world.observe(state)
+
+    def step(self, state: np.ndarray, action: np.ndarray, noise: np.ndarray) -> ImaginedStep:
+        """As in the world."""
+        return self.world.step(state, action, noise)
+
+
 def action_count(world: World) -> int:
     """Number of actions of a world with discrete ones; raises ``TypeError`` for another."""
     space = world.action_space
