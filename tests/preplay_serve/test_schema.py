@@ -2,7 +2,7 @@
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from schemathesis import GenerationMode
 
 OPERATIONS = [
@@ -69,6 +69,7 @@ def check(plain, operation, mode, *, examples: int) -> None:
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def run(case):
+        assume([] not in case.query.values())  # wrong as a value, but nothing of it would be sent
         case.call_and_validate(headers=headers)
 
     run()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from preplay.critics import DecisionState
@@ -26,6 +26,14 @@ log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["Decisions"])
 
 
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: 3.0 is an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_whole)]
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -35,7 +43,7 @@ class State(_Body):
 
     task: str = Field(default="", description="Instruction or system prompt of the session.")
     observation: str = Field(default="", description="What the agent saw last.")
-    turn: int = Field(default=0, ge=0, le=1_000_000, description="Position in the session, from 0.")
+    turn: WholeNumber = Field(default=0, ge=0, le=1_000_000, description="Position in the session, from 0.")
 
 
 class ScoreRequest(_Body):

@@ -1,16 +1,18 @@
 """Decisions of the scoring endpoint and what came of them: the decision log, and the flywheel's food."""
 
 import json
+import re
 import time
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 from sqlalchemy import Engine, Row, Select, delete, func, insert, select, update
 
 from preplay_serve.store._records import Record, moment
 from preplay_serve.store._tables import decisions as table
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 Kind = Literal["act", "fallback", "review"]
 
 
@@ -51,6 +53,16 @@ class DecisionRecord(Record):
     outcome: OutcomeRecord | None = None
 
 
+def _dated(value: Any) -> Any:
+    """Refuse bare numbers, which would be taken for seconds since 1970."""
+    if isinstance(value, str) and not _DAY.match(value):
+        raise ValueError("a time is written as 2026-05-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_dated)]
+
+
 class DecisionFilter(BaseModel):
     """Which decisions to list; None does not filter."""
 
@@ -58,8 +70,8 @@ class DecisionFilter(BaseModel):
     decision: Kind | None = None
     session_id: str | None = None
     has_outcome: bool | None = None
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     text: str | None = Field(
         default=None, description="Contained in task, observation, candidates or reasons."
     )
