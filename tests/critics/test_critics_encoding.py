@@ -172,6 +172,13 @@ def test_bad_input_is_refused():
         ActionEncoder().encode([DecisionState("t", "o")], [[]])
     with pytest.raises(PreplayError, match="not finite"):
         decisions_from_turns(turns_of([turn("a", 0, "x", float("nan"), True, {})]), ActionEncoder())
+    extras = {"candidates": ["x", "x", "y"], "chosen": 2}
+    with pytest.raises(PreplayError, match="candidate 2 is not the executed action"):
+        decisions_from_turns(turns_of([turn("a", 0, "x", 1.0, True, extras)]), ActionEncoder())
+    twin = decisions_from_turns(
+        turns_of([turn("a", 0, "x", 1.0, True, extras | {"chosen": 1})]), ActionEncoder()
+    )
+    assert twin.chosen.tolist() == [1]
     evidence = ActionEncoder(evidence=("e",)).encode([DecisionState("t", "o")], [["a"]], [[[float("nan")]]])
     assert np.isfinite(evidence.features).all()
 

@@ -116,7 +116,7 @@ def decisions_from_turns(
     states = [DecisionState(row["task"] or "", row["observation"], row["turn"]) for row in rows]
     encoded = encoder.encode(states, pools, [extra.get("evidence") for extra in extras])
     chosen = [
-        int(start) + extra.get("chosen", pool.index(row["action"]))
+        int(start) + _place(row, extra, pool)
         for start, pool, row, extra in zip(encoded.offsets[:-1], pools, rows, extras, strict=True)
     ]
     ids = [row["session_id"] for row in rows]
@@ -167,6 +167,20 @@ def split_groups(data: Decisions, share: float, rng: np.random.Generator) -> tup
 def _extras(row: Mapping[str, Any]) -> dict[str, Any]:
     value = json.loads(row["extras"] or "{}")
     return value if isinstance(value, dict) else {}
+
+
+def _place(row: Mapping[str, Any], extras: Mapping[str, Any], pool: list[str]) -> int:
+    """Where in its pool the executed action stands."""
+    place = extras.get("chosen")
+    if place is None:
+        return pool.index(row["action"])
+    if not isinstance(place, int) or not 0 <= place < len(pool) or pool[place] != row["action"]:
+        raise PreplayError(
+            f"candidate {place!r} is not the executed action.",
+            where=row["source"],
+            fix="Let extras.chosen be the place of the executed action in extras.candidates, from 0.",
+        )
+    return place
 
 
 def _pool(row: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str]:

@@ -89,10 +89,10 @@ class Session:
         self.observation = self._render(action, grade)
         ends = grade.public_ok or judgement.ends
         solved = grade.solved and not judgement.ends
-        if not ends:
+        truncated = not ends and self.turn >= self.config.max_turns
+        if not ends and not truncated:
             self._boost += self.config.feedback
             self._next()
-        truncated = not ends and self.turn >= self.config.max_turns
         return StepResult(self.observation, judgement.reward, ends, truncated, solved)
 
     def _move(self, action: str) -> StepResult:
