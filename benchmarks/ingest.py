@@ -149,7 +149,7 @@ def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def generate(path: Path, size: int) -> int:
-    """Sessions of 3 to 12 turns with about 1.3 kB of English a turn, in no order of their names; returns the number of turns."""
+    """Sessions of 3 to 12 turns, 1.3 kB of English each, not in the order of their names; returns their number."""
     draw = random.Random(0)
     words = " ".join(topics.values()).split()
     starts = [(draw.randrange(len(words) - 120), draw.randint(20, 120)) for _ in range(TEXTS)]

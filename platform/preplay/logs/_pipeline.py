@@ -8,7 +8,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,9 @@ class PartWorker:
         if "slots" in job:
             return read_slots([self._work / f"{key}.arrow" for key in job["keys"]], range(*job["slots"]))
         batches = []
-        for key, start, end in job["stretches"]:
-            batches += read_rows(self._folder, _summary(self._folder, key), [(start, end)])
+        for key, stretches in groupby(job["stretches"], key=itemgetter(0)):
+            rows = [(start, end) for _, start, end in stretches]
+            batches += read_rows(self._folder, _summary(self._folder, key), rows)
         return pa.Table.from_batches(batches, STEP_SCHEMA)
 
     def _assemble(self, steps: pa.Table, number: int, target: Path) -> Part:

@@ -17,7 +17,7 @@ from preplay.logs._registry import reader
 
 SEGMENT_BYTES = 32 << 20
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
-_VERSION = "1"
+_VERSION = "2"
 _INDEX = "index.json"
 
 
