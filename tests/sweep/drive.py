@@ -1,4 +1,4 @@
-"""Runs one sweep from a JSON file, in a process of its own that tests may kill: python -m tests.sweep.drive FILE."""
+"""Runs one sweep, in a process of its own that tests may kill: python -m tests.sweep.drive JSON."""
 
 import json
 import os
@@ -16,16 +16,16 @@ from rich.console import Console
 from preplay.sweep import SweepConfig, run_sweep
 
 
-def main(file: Path) -> None:
+def main(text: str) -> None:
     """``nodes``: 1 for a plain local Ray, 2 for a second raylet that is killed once ``kill_when`` exists."""
-    order = json.loads(file.read_text())
+    order = json.loads(text)
     config = SweepConfig.model_validate(order["config"])
     cluster = None
     if order["nodes"] == 1:
         ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     else:
         cluster = start_two_nodes(Path(order["kill_when"]))
-    run_sweep(config, resume=True, cache=file.parent / "cache", console=Console())
+    run_sweep(config, resume=True, cache=Path(order["folder"]) / "cache", console=Console())
     sys.stdout.flush()
     ray.shutdown()
     if cluster:
@@ -59,4 +59,4 @@ def start_two_nodes(kill_when: Path) -> Cluster:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1])

@@ -4,6 +4,7 @@ Gradient descent on (x - 3)^2 from x = 0; a full training takes 90 steps. Every 
 in ``log``, so that tests see what was really trained.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ class QuadraticConfig(BaseModel):
     offset: float = 0.0
     kind: Literal["plain", "shifted"] = "plain"
     shift: float = 0.0
-    fault: Literal["none", "raise", "nan", "die", "die_once", "wait"] = "none"
+    fault: Literal["none", "raise", "nan", "die", "die_once", "wait", "hog", "fill", "lose"] = "none"
     fault_at: float = 1.0
     log: str = ""
     seconds: float = 0.0
@@ -92,6 +93,27 @@ class Quadratic:
             os.kill(os.getpid(), signal.SIGKILL)
         if config.fault == "wait":
             time.sleep(600)
+        if config.fault == "hog":
+            _take_memory()
+        trials = Path(config.log).parent / "sweeps" / "quadratic" / "trials"
+        if config.fault == "fill":
+            _fill_disk(trials.parent)
+        if config.fault == "lose" and not trials.with_name("lost").exists():
+            trials.rename(trials.with_name("lost"))
+            trials.write_text("no folder any more")
+
+
+def _take_memory() -> None:
+    """One GB after the other, and hold on to it until Ray's memory monitor comes; 12 GB at most."""
+    held = [bytearray(os.urandom(1 << 20) * 1024) for _ in range(12)]
+    time.sleep(30)
+    del held
+
+
+def _fill_disk(folder: Path) -> None:
+    with (folder / "filling").open("wb", buffering=0) as stream, contextlib.suppress(OSError):
+        while stream.write(bytes(1 << 20)):
+            pass
 
 
 def _member(

@@ -2,13 +2,16 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from preplay.sweep import SweepConfig, SweepResult, read_result
@@ -31,16 +34,22 @@ def halving(folder: Path) -> SweepConfig:
     )
 
 
-def start(folder: Path, config: SweepConfig, **order) -> subprocess.Popen:
-    folder.mkdir(exist_ok=True)
-    file = folder / "order.json"
-    file.write_text(json.dumps({"config": config.model_dump(mode="json"), "nodes": 1} | order))
+def start(
+    folder: Path,
+    config: SweepConfig,
+    *,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+    **order,
+) -> subprocess.Popen:
+    content = json.dumps(
+        {"config": config.model_dump(mode="json"), "nodes": 1, "folder": str(folder)} | order
+    )
     # A cluster of several nodes leaves its address in Ray's folder, where other processes would find and join it.
     own = tempfile.mkdtemp(prefix="ray-")  # short: paths of sockets are limited
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "RAY_TMPDIR": own}
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.sweep.drive", str(file)],
-        env=environment,
+        [*prefix, sys.executable, "-m", "tests.sweep.drive", content],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "RAY_TMPDIR": own} | (environment or {}),
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -91,6 +100,37 @@ def test_a_killed_node_costs_its_running_stages_and_nothing_else(undisturbed, tm
     assert kill_when.with_suffix(".killed").exists()
     assert outcome(read_result(halving(tmp_path).out)) == outcome(whole)
     assert stages <= len(trained(tmp_path)) <= stages + 2
+
+
+def test_a_trial_that_takes_all_memory_is_ended_by_ray_and_marked(tmp_path):
+    """Ray's own memory monitor, with a limit a few GB above what the machine uses now."""
+    memory = psutil.virtual_memory()
+    if memory.available < 8e9:
+        pytest.skip("less than 8 GB of memory are free")
+    limit = (memory.total - memory.available + 4e9) / memory.total
+    config = sweep_config(tmp_path, space={"fault": {"choice": ["none", "hog"]}}, retries=1)
+    environment = {"RAY_memory_usage_threshold": f"{limit:.3f}", "RAY_memory_monitor_refresh_ms": "100"}
+    finish(start(tmp_path, config, environment=environment))
+    fine, hog = read_result(config.out).trials
+    assert (fine.status, hog.status) == ("finished", "failed")
+    assert "memory" in (hog.reason or "")
+
+
+def test_a_disk_that_fills_ends_the_sweep_with_its_reason(tmp_path):
+    """On a small disk of its own, mounted in a namespace of its own."""
+    mount = ["unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=560m none {tmp_path} && exec "$@"', "sh"]
+    if shutil.which("unshare") is None or subprocess.run([*mount, "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespaces here")
+    config = sweep_config(
+        tmp_path,
+        base={"log": str(tmp_path / "trained.jsonl"), "seconds": 0.1},
+        space={"fault": {"choice": ["none", "fill"]}, "rate": {"choice": [0.01, 0.02, 0.03]}},
+        resources={"cpu": 2},
+    )
+    process = start(tmp_path, config, prefix=mount)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode
+    assert "MB are free here" in errors.decode()
 
 
 def wait_for_quiet(folder: Path) -> None:

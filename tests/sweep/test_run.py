@@ -167,6 +167,25 @@ def test_unwritable_storage_ends_before_any_training(tmp_path):
     assert trained(tmp_path) == []
 
 
+def test_storage_that_is_lost_on_the_way_ends_the_sweep_and_resumes(ray2, tmp_path):
+    config = sweep_config(
+        tmp_path,
+        space={"fault": {"choice": ["none", "lose", "raise"]}},
+        resources={"cpu": 2},
+        retries=1,
+    )
+    with pytest.raises(PreplayError, match=r"cannot be stored here"):
+        run(config)
+    assert len(trained(tmp_path)) == 2  # the lost one was not trained again, the third one not begun
+    sweep = tmp_path / "sweeps" / "quadratic"
+    (sweep / "trials").unlink()
+    (sweep / "lost").rename(sweep / "trials")
+    (sweep / "lost").mkdir()  # tells the trainable not to do it again
+    fine, mended, raised = run(config, resume=True).trials
+    assert (fine.status, mended.status, raised.status) == ("finished", "finished", "failed")
+    assert [share for _, share in trained(tmp_path)] == [1.0] * 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hyperband", "pbt"])
 def test_rays_own_schedulers(ray2, tmp_path, kind):

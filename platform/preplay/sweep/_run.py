@@ -24,7 +24,7 @@ from preplay.sweep._report import render_sweep
 from preplay.sweep._select import Selection, select_diverse
 from preplay.sweep._space import nested
 from preplay.sweep._stages import StageStore
-from preplay.sweep._storage import check_storage
+from preplay.sweep._storage import LEAST_FREE_LATER, check_storage
 from preplay.sweep._trainable import Trainable, get_trainable
 from preplay.sweep._trial import TrialPlan, run_trial
 from preplay.sweep._tune import Recorder, SweepStopper, make_tuner, total_trials
@@ -108,18 +108,29 @@ def _search(sweep: _Sweep) -> list[TrialRecord]:
     if note := idle_note(sweep.config, ray.cluster_resources().get("CPU", 1)):
         sweep.console.print(note, style="yellow")
     stopper = SweepStopper(sweep.config)
-    recorder = Recorder(sweep.config, stopper, sweep.plan.key)
+    recorder = Recorder(sweep.config, stopper, sweep.plan)
     monitor = Monitor(sweep.config, total_trials(sweep.config), sweep.console)
     work = tune.with_parameters(run_trial, plan=sweep.plan, shared=sweep.shared)
     name = f"tune-{_tune_runs(sweep.out)}"
     tuner = make_tuner(sweep.config, work, sweep.out, name, [recorder, monitor], stopper)
-    tuner.fit()
+    _fit(tuner, sweep.plan.store)
     if not any(trial.status == "finished" for trial in recorder.trials):
         reasons = {t.reason for t in recorder.trials if t.reason} or {
             "it was stopped before the first trial's end"
         }
         raise PreplayError(f"no trial got to the end: {sorted(reasons)[0]}", where=sweep.out)
     return recorder.trials
+
+
+def _fit(tuner: tune.Tuner, store: str) -> None:
+    """Run all trials; say so when the storage was lost on the way: what is finished is kept, --resume goes on."""
+    try:
+        tuner.fit()
+    except OSError as error:
+        raise PreplayError(
+            f"the sweep cannot be stored any more ({error}).", where=store, fix="Mend that, then --resume."
+        ) from error
+    check_storage(store, least_free=LEAST_FREE_LATER)
 
 
 def idle_note(config: SweepConfig, cpus: float) -> str | None:

@@ -8,8 +8,8 @@ import fsspec
 
 from preplay.errors import PreplayError
 
-LEAST_FREE = 500 * 2**20
-"""Bytes that must be free on a local disk: checkpoints of a sweep take a few MB per running trial."""
+LEAST_FREE, LEAST_FREE_LATER = 500 * 2**20, 50 * 2**20
+"""Bytes that must be free on a local disk before a sweep, and before each stage of a trial, which takes a few MB."""
 
 
 def check_storage(uri: str, *, least_free: int = LEAST_FREE) -> None:
@@ -45,3 +45,12 @@ def _check_space(folder: str, least_free: int) -> None:
             where=folder,
             fix="Free some space, or give another folder (storage:, or --out).",
         )
+
+
+def can_store(uri: str) -> bool:
+    """Whether the next stage of a trial could be kept."""
+    try:
+        check_storage(uri, least_free=LEAST_FREE_LATER)
+    except PreplayError:
+        return False
+    return True

@@ -13,6 +13,7 @@ import numpy as np
 from preplay.errors import PreplayError
 from preplay.sweep._read import configured
 from preplay.sweep._stages import Stage, StageStore, trial_key
+from preplay.sweep._storage import LEAST_FREE_LATER, check_storage
 from preplay.sweep._trainable import Job, Outcome, get_trainable
 
 _MARK = "stage.json"
@@ -78,15 +79,16 @@ def _stages(
     left = plan.budgets[skip:]
     shares = tuple(budget / plan.budgets[-1] for budget in left)
     settings = configured(trainable, plan.base, config["parameters"])
-    outcomes = trainable.run(Job(shared, settings, plan.seed, shares, skip, state))
-    started = time.perf_counter()
-    for budget, outcome in zip(left, outcomes, strict=True):
+    outcomes = iter(trainable.run(Job(shared, settings, plan.seed, shares, skip, state)))
+    for budget in left:
+        check_storage(plan.store, least_free=LEAST_FREE_LATER)  # not after hours of training
+        started = time.perf_counter()
+        outcome = next(outcomes)
         _check(outcome, budget)
         stage = Stage(budget, time.perf_counter() - started, dict(outcome.metrics), outcome.prediction)
         if plan.keep:
             store.save(stage, state if trainable.continues and budget < plan.budgets[-1] else None)
         yield stage
-        started = time.perf_counter()
 
 
 def _restore(checkpoint: Any, state: Path, plan: TrialPlan) -> int:

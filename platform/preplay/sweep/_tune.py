@@ -20,6 +20,8 @@ from preplay.sweep._config import SweepConfig
 from preplay.sweep._records import TrialRecord
 from preplay.sweep._search import StudySearch
 from preplay.sweep._space import Parameter, grid
+from preplay.sweep._storage import can_store
+from preplay.sweep._trial import TrialPlan
 
 
 def prepare_tune(config: SweepConfig) -> None:
@@ -146,10 +148,10 @@ def _loggers(config: SweepConfig) -> list[Callback]:
 
 
 class SweepStopper(Stopper):
-    """Ends the sweep when its target is reached, or when too many trials have failed."""
+    """Ends the sweep when its target is reached, too many trials have failed, or nothing can be stored any more."""
 
     def __init__(self, config: SweepConfig):
-        self._config, self._reached, self.failures = config, False, 0
+        self._config, self._reached, self.failures, self.stored = config, False, 0, True
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Look at a report; never stops a single trial."""
@@ -161,14 +163,14 @@ class SweepStopper(Stopper):
 
     def stop_all(self) -> bool:
         """Whether it is over."""
-        return self._reached or self.failures >= self._config.stop.failures
+        return self._reached or self.failures >= self._config.stop.failures or not self.stored
 
 
 class Recorder(Callback):
     """Keeps what became of each trial."""
 
-    def __init__(self, config: SweepConfig, stopper: SweepStopper, key: Callable[[dict[str, Any]], str]):
-        self._config, self._stopper, self._key = config, stopper, key
+    def __init__(self, config: SweepConfig, stopper: SweepStopper, plan: TrialPlan):
+        self._config, self._stopper, self._plan = config, stopper, plan
         self.trials: list[TrialRecord] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -178,6 +180,7 @@ class Recorder(Callback):
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """A trial failed for good."""
         self._stopper.failures += 1
+        self._stopper.stored = self._stopper.stored and can_store(self._plan.store)
 
     def on_experiment_end(self, trials: list[Trial], **info: Any) -> None:
         """All is done."""
@@ -201,7 +204,7 @@ class Recorder(Callback):
             seconds=float(result.get("seconds", 0.0)),
             metrics={name: float(result[name]) for name in names},
             history=history,
-            key=self._key(trial.config["parameters"]),
+            key=self._plan.key(trial.config["parameters"]),
         )
 
 
