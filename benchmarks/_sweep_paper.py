@@ -39,17 +39,17 @@ def halve(curves: list[list[float]], reduction: int = 3) -> list[int]:
 
 
 def halving_on_paper() -> dict[str, float]:
-    """Units that halving saves on 1, 3, 9 of 9 units, were a figure half noise until the last stage."""
-    found, units = {}, np.array([1, 3, 9])
+    """Units that halving saves on 1, 3, 9, 27 of 27 units, were a figure half noise until the last stage."""
+    found, units = {}, np.array([1, 3, 9, 27])
     for trials in (27, 64, 300):
         spent = []
         for repeat in range(100):
             rng = numpy_rng(repeat, "halving", trials)
             final = rng.normal(size=trials)
-            noise = 0.5 * rng.normal(size=(trials, 2))
+            noise = 0.5 * rng.normal(size=(trials, len(units) - 1))
             stages = halve(np.column_stack([final[:, None] + noise, final]).tolist())
             spent.append(units[np.array(stages) - 1].sum())
-        found[f"paper/halving of {trials} trials saves"] = float(9 * trials / np.mean(spent))
+        found[f"paper/halving of {trials} trials saves"] = float(units[-1] * trials / np.mean(spent))
     return found
 
 
@@ -100,25 +100,36 @@ def paper_metrics(root: Path, result: SweepResult) -> dict[str, float]:
     return metrics | halving_on_paper()
 
 
+def overhead_metrics(root: Path) -> dict[str, float]:
+    """Wall time of a search beyond that of its trials, two at a time: they sleep, so that no core is short."""
+    found = {}
+    for seconds in (2.0, 20.0):
+        result = _empty_sweep(root / f"sleep-{seconds:g}", trials=8, seconds=seconds, stages=1)
+        bare = sum(t.seconds for t in result.trials) / 2
+        found[f"overhead, {seconds:g} s trials"] = result.search_seconds / bare - 1
+    return found
+
+
 def _driver_seconds(root: Path) -> float:
     """Wall time per trial of a sweep whose trials do nothing: the second run of it, in which all stages are found."""
+    _empty_sweep(root / "empty", trials=20, stages=2)
+    (root / "empty" / "sweep.json").unlink()
+    return _empty_sweep(root / "empty", trials=20, stages=2).wall_seconds / 20
+
+
+def _empty_sweep(out: Path, *, trials: int, seconds: float = 0.0, stages: int) -> SweepResult:
     settings: dict[str, Any] = {
         "name": "empty",
         "trainable": "benchmarks._sweep_paper:Empty",
+        "base": {"seconds": seconds / stages},
         "space": {"x": {"uniform": [0, 1]}},
-        "searcher": {"kind": "random", "trials": 20},
-        "scheduler": {"kind": "asha", "budget": 3},
+        "searcher": {"kind": "random", "trials": trials},
+        "scheduler": {"kind": "none", "budget": stages},
         "metrics": [{"name": "loss", "mode": "min"}],
-        "resources": {"cpu": 1},
         "ensemble": {"size": 0},
     }
     config = SweepConfig.model_validate(settings)
-    out, quiet = str(root / "empty"), Console(quiet=True)
-    run_sweep(config, out=out, cache=root / "cache", console=quiet)
-    (root / "empty" / "sweep.json").unlink()
-    started = time.perf_counter()
-    run_sweep(config, out=out, resume=True, cache=root / "cache", console=quiet)
-    return (time.perf_counter() - started) / 20
+    return run_sweep(config, out=str(out), resume=True, cache=out / "cache", console=Console(quiet=True))
 
 
 def _stage_bytes(trials: Path) -> float:
@@ -128,13 +139,14 @@ def _stage_bytes(trials: Path) -> float:
 
 
 class EmptyConfig(BaseModel):
-    """One field, so that there is something to search."""
+    """One field to search, and how long each stage sleeps."""
 
     x: float = 0.0
+    seconds: float = 0.0
 
 
 class Empty:
-    """A trainable without any work: what is left is the sweep itself."""
+    """A trainable without any work but sleep: what is left is the sweep itself."""
 
     name = "empty"
     config = EmptyConfig
@@ -149,6 +161,7 @@ class Empty:
         return Prepared(None, {})
 
     def run(self, job: Job) -> Iterator[Outcome]:
-        """Nothing, once per stage."""
+        """Sleep, once per stage."""
         for _ in job.shares:
+            time.sleep(job.config.seconds)
             yield Outcome({"loss": job.config.x}, np.zeros(1))
