@@ -1,7 +1,8 @@
 """Leave-one-policy-out on real logs: InterCode-SQL, MINT-ALFWorld, tau-bench retail under three harnesses.
 
 The rewards of a left-out policy are used to score its prediction, for nothing else: representation, model and
-interval are chosen on the other policies (nested). Environments are held out too. The logs' folder is taken from
+interval are chosen on the other policies (nested). Environments are held out too. Rows called "actions" know of a
+left-out policy only what it would do in each state, as of an agent that never ran. The logs' folder is taken from
 PREPLAY_SHARED_DATA, or ``../shared/data`` beside the repository.
 """
 
@@ -61,6 +62,9 @@ def run(preset: str) -> dict[str, float]:
         if preset == "debug":
             turns = _some(turns)
         metrics |= _backtest(short, turns, config)
+        if preset == "full":
+            actions = config.model_copy(update={"known": "actions"})
+            metrics |= _backtest(f"{short} actions", turns, actions)
         if preset == "full" and short != "tau":
             _embedding_only(short, turns, config)
         if short == "sql":
