@@ -130,6 +130,7 @@ def _memory(url: str, process: subprocess.Popen, count: int) -> dict[str, float]
         sizes.append(sum(replica.memory_info().rss for replica in replicas) / 2**20)
     return {
         f"memory, MiB after the first tenth of {count} requests": sizes[0],
+        "memory, MiB after half": sizes[4],
         "memory, MiB after all": sizes[-1],
         "memory, last tenth / first tenth": sizes[-1] / sizes[0],
     }

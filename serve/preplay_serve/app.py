@@ -6,6 +6,7 @@ replica that starts evaluations as Ray tasks. They speak through the store alone
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -42,6 +43,7 @@ class Api:
         self._config, self._store = config, open_store(config.database_url)
         self._scoring = Scoring(config, self._store)
         self._scoring.pool.warm()
+        self._thread = ThreadPoolExecutor(1)  # of several, each would come to hold a pass's memory
         batched: Any = self.decide
         batched.set_max_batch_size(config.scoring.batch)
         batched.set_batch_wait_timeout_s(config.scoring.wait_s)
@@ -66,7 +68,7 @@ class Api:
     @serve.batch
     async def decide(self, items: list[ScoreItem]) -> list[Scored | PreplayError]:
         """Everything that came while the last pass was made is decided in the next one."""
-        return await asyncio.to_thread(self._scoring.decide, items)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._scoring.decide, items)
 
     async def check_health(self) -> None:
         """Called by Serve; a replica whose store does not answer is replaced."""

@@ -208,3 +208,11 @@ def check_problem(answer) -> None:
     assert error["request_id"] == answer.headers["x-request-id"]
     assert error["message"]
     assert not any(word in answer.text for word in ("Traceback", "site-packages", ".py", "sqlite", "root:"))
+
+
+@pytest.mark.parametrize("query", ["limits=5", "limit=5&limit=6", "since=5", "&".join(["limit=1"] * 3000)])
+def test_queries_that_would_be_misunderstood_are_refused(plain, query):
+    with plain.client("reader") as client:
+        answer = client.get(f"/v1/decisions?{query}")
+    assert answer.status_code == 422
+    check_problem(answer)
