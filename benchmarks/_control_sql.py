@@ -27,7 +27,7 @@ from preplay.embedding import CachedEncoder
 from preplay.environments.sql_shell import LoggedModels, Moment, QuestionPool, SqlPools
 from preplay.seeding import numpy_rng
 
-NAMES = {"first": "sql, first action", "final": "sql, final answer"}
+NAMES: dict[Moment, str] = {"first": "sql, first action", "final": "sql, final answer"}
 CALIBRATION_SHARE = 0.25
 
 
@@ -95,7 +95,7 @@ def full_feedback(pools: Sequence[QuestionPool], encoder: ActionEncoder) -> Deci
 def folds_of(databases: Sequence[str], folds: int, seed: int) -> dict[str, int]:
     """Fold of each database."""
     names = np.unique(np.array(databases, str))
-    return dict(zip(numpy_rng(seed, "folds").permutation(names), np.arange(len(names)) % folds, strict=True))
+    return {str(name): i % folds for i, name in enumerate(numpy_rng(seed, "folds").permutation(names))}
 
 
 def _one_seed(seed: int, pools: SqlPools, data: Decisions, settings: SqlSettings) -> Cell:
@@ -117,7 +117,9 @@ def _one_seed(seed: int, pools: SqlPools, data: Decisions, settings: SqlSettings
         choices.put("best single model", test, _best_single(pools, own != fold, test))
         if ENSEMBLE in arms:
             choices.agreement.append(_distilled(arms[ENSEMBLE], train, held, seed))
-    places = [numpy_rng(seed, "random", i).integers(len(p.candidates)) for i, p in enumerate(pools.pools)]
+    places = [
+        int(numpy_rng(seed, "random", i).integers(len(p.candidates))) for i, p in enumerate(pools.pools)
+    ]
     everything = np.arange(len(pools.pools))
     choices.put("random-K", everything, places)
     choices.put("execution vote", everything, [int(np.argmax(p.votes)) for p in pools.pools])

@@ -73,7 +73,7 @@ def _neighbours(value: Any) -> Iterator[Any]:
         if value >= 1:
             yield value - 1
     elif isinstance(value, str | list | tuple):
-        yield from (value[:0], value[:1], value[1:], value[::-1], value + value)
+        yield from (value[:0], value[:1], value[1:], value[::-1], value * 2)
     elif isinstance(value, dict):
         yield from ({}, dict(list(value.items())[:1]))
 
