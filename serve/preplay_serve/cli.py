@@ -153,6 +153,8 @@ def refresh(models: ModelsOption = None, config: ConfigOption = None, state: Sta
     problems = register(_settings(config, models=models, state=state), _store(config, state))
     for line in problems:
         console.print(f"[yellow]refused[/]: {line}", highlight=False)
+    if not problems:
+        console.print("Everything in the folders is registered.")
 
 
 def audit(output: Path, config: ConfigOption = None, state: StateOption = None) -> None:

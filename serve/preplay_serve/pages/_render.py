@@ -45,13 +45,21 @@ def missing(request: Request, what: str) -> HTMLResponse:
 @cache
 def _environment() -> Environment:
     environment = page_environment("preplay_serve.pages")
-    environment.filters |= {"time": _time, "duration": duration, "listed": listed}
+    environment.filters |= {"time": _time, "duration": duration, "listed": listed, "described": described}
     environment.globals |= {"assets": assets()}
     return environment
 
 
 def _time(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def described(details: dict[str, Any]) -> dict[str, Any]:
+    """What an artifact is, without its figures and what is not known; times as everywhere on the pages."""
+    shown = {name: value for name, value in details.items() if name != "metrics" and value is not None}
+    if "created" in shown:
+        shown["created"] = _time(dt.datetime.fromisoformat(shown["created"]))
+    return shown
 
 
 def duration(seconds: float) -> str:

@@ -85,7 +85,7 @@ def fresh(browser, address, path, scripts=True):
 def test_signing_in_and_out_by_keyboard(browser, served, scripts):
     address, _, tokens = served
     fresh(browser, address, "/decisions", scripts)
-    assert browser.switch_to.active_element.get_attribute("name") == "token"
+    waiting(browser).until(lambda b: b.switch_to.active_element.get_attribute("name") == "token")
     sign_in(browser, address, "wrong")
     assert "not known" in browser.find_element(By.ID, "failed").text
     browser.get(address + "/decisions")
@@ -105,7 +105,7 @@ def test_progress_moves_and_the_result_appears_by_itself(browser, served):
     running = evaluate(store, "env:live")
     fresh(browser, address, f"/evaluations/{running}")
     sign_in(browser, address, tokens["all"])
-    assert "queued" in browser.find_element(By.ID, "live").text
+    assert "starting" in browser.find_element(By.ID, "live").text
     store.evaluations.advance(running, "runner", Progress(stage="imagining", done=3, total=8), [])
     shown = waiting(browser).until
     shown(lambda b: "imagining: 3 of 8" in b.find_element(By.ID, "live").text)
