@@ -83,5 +83,8 @@ def test_trajectories_of_a_noisy_expert_train_a_critic_that_drives(dataset):
     }
     assert float(measured["success with critic"]) >= float(measured["success without critic"])
     assert float(measured["dangerous actions with critic"]) == 0
-    decision = Controller.load(critic).decide(DecisionState("Write f.", ""), ["def f():\n    return 1\n"])
-    assert decision.outcome == "chosen"
+    audit = str(dataset / "expert-audit")
+    controller = Controller.load(critic, audit=audit)
+    decision = controller.decide(DecisionState("Write f.", ""), ["def f():\n    return 1\n"])
+    controller.record(decision, reward=1.0)
+    assert (decision.outcome, AuditLog(audit).read()["reward"].to_pylist()) == ("chosen", [1.0])
