@@ -96,7 +96,6 @@ class Play:
         played.confidence = decision.confidence
         return decision.action
 
-
     def _patient(self, session: Session, codes: list[str]) -> str:
         """The oracle's action where nothing is right: the move that helps most, else the first safe candidate."""
         moves = session.config.moves
