@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,10 @@ import fsspec
 import pyarrow.fs
 import ray
 from ray import tune
+from ray.air.execution._internal import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune import Callback, Stopper
+from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, HyperBandScheduler, PopulationBasedTraining, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
@@ -23,9 +26,21 @@ from preplay.sweep._space import Parameter, grid
 from preplay.sweep._storage import can_store
 from preplay.sweep._trial import TrialPlan
 
+_OUT_OF_MEMORY = "out of memory: Ray ended the worker before the machine ran out"
+
+
+class _ActorManager(RayActorManager):
+    """Ray's own takes the whole experiment down when the memory monitor ends one worker; here that worker is dead."""
+
+    def _actor_task_failed(self, tracked_actor_task: Any, exception: Exception) -> None:
+        if isinstance(exception, OutOfMemoryError):
+            exception = RayActorError(error_msg=_OUT_OF_MEMORY)
+        super()._actor_task_failed(tracked_actor_task, exception)
+
 
 def prepare_tune(config: SweepConfig) -> None:
     """Our own table and files in place of Tune's; workers stay in the folder they are in."""
+    tune_controller.RayActorManager = _ActorManager
     # Trials that wait for a slot are what an autoscaler goes by; Tune would show it one at a time.
     waiting = config.searcher.lag if config.searcher.kind == "tpe" else min(200, total_trials(config))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # failures are told by the result
@@ -199,7 +214,7 @@ class Recorder(Callback):
             number=number_of(trial),
             parameters=trial.config["parameters"],
             status=status,  # pyright: ignore[reportArgumentType]
-            reason=failure_reason(trial.get_pickled_error()) if trial.status == Trial.ERROR else None,
+            reason=failure_reason(_error_of(trial)) if trial.status == Trial.ERROR else None,
             budget=budget,
             seconds=float(result.get("seconds", 0.0)),
             metrics={name: float(result[name]) for name in names},
@@ -208,14 +223,21 @@ class Recorder(Callback):
         )
 
 
+def _error_of(trial: Trial) -> BaseException | None:
+    try:
+        return trial.get_pickled_error()
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None  # a full disk holds half of it
+
+
 def failure_reason(error: BaseException | None) -> str:
     """One sentence about why a trial failed."""
     if error is None:
         return "unknown"
     cause = getattr(error, "cause", None) or error
     kind = type(cause).__name__
+    if _OUT_OF_MEMORY in str(cause) or isinstance(cause, OutOfMemoryError):
+        return _OUT_OF_MEMORY
     if isinstance(cause, RayActorError):
         return "the worker process died: it was killed, ran out of memory, or its node was lost"
-    if isinstance(cause, OutOfMemoryError):
-        return "out of memory: Ray ended the worker before the machine ran out"
     return f"{kind}: {cause}".strip().splitlines()[0]
