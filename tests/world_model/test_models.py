@@ -36,9 +36,8 @@ def config(**changes) -> WorldModelConfig:
 
 @pytest.fixture(scope="session")
 def trained(ring):
-    return {
-        kind: train_world_model(ring, config(dynamics=kind), seed=0) for kind in ("diffusion", "flow", "knn")
-    }
+    kinds = ("diffusion", "flow", "knn", "categorical")
+    return {kind: train_world_model(ring, config(dynamics=kind), seed=0) for kind in kinds}
 
 
 def step_from(model, ring, observation: str, action: str, rows: int = 2000, seed: int = 0):
@@ -49,7 +48,7 @@ def step_from(model, ring, observation: str, action: str, rows: int = 2000, seed
     return model.step(model.start(embed(observation)), embed(action), noise)
 
 
-@pytest.mark.parametrize("kind", ["diffusion", "flow", "knn"])
+@pytest.mark.parametrize("kind", ["diffusion", "flow", "knn", "categorical"])
 def test_both_modes_in_their_shares(trained, ring, kind):
     model = trained[kind].model
     step = step_from(model, ring, "at 3 (0)", "right (2)")
@@ -59,7 +58,7 @@ def test_both_modes_in_their_shares(trained, ring, kind):
     assert share[[2, 4]].sum() > 0.97
 
 
-@pytest.mark.parametrize("kind", ["diffusion", "flow", "knn"])
+@pytest.mark.parametrize("kind", ["diffusion", "flow", "knn", "categorical"])
 def test_reward_and_termination_belong_to_the_turn_that_earned_them(trained, ring, kind):
     model = trained[kind].model
     step = step_from(model, ring, "at 7 (1)", "right (0)")
@@ -135,8 +134,9 @@ def test_statistics_come_from_the_training_sessions_only(trained, ring):
         assert torch.equal(before[name], after[name]), name
 
 
-def test_save_load_same_step(trained, ring, tmp_path):
-    model = trained["diffusion"].model
+@pytest.mark.parametrize("kind", ["diffusion", "categorical"])
+def test_save_load_same_step(trained, ring, tmp_path, kind):
+    model = trained[kind].model
     stored = stored_config(model, FINGERPRINT.model_dump())
     with write_artifact(tmp_path / "m", "world_model", config=stored) as staging:
         save_world_model(model, staging)

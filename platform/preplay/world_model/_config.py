@@ -64,7 +64,8 @@ class WorldModelConfig(BaseModel):
 
     Args:
         dynamics: ``diffusion`` (v-prediction, Salimans & Ho 2022, sampled by DPM-Solver++(2M), Lu et al. 2022),
-            ``flow`` (rectified flow, Liu et al. 2023, sampled by Heun), ``gaussian`` (mean and variance) or ``knn``.
+            ``flow`` (rectified flow, Liu et al. 2023, sampled by Heun), ``gaussian`` (mean and variance),
+            ``knn`` or ``categorical`` (kind of observation × kind of action; trained in no time).
         memory: ``window`` (the last turns side by side), ``gru`` or ``transformer`` over them.
         window: Turns that the model sees; longer ones need a memory and pay where observations are aliased.
         width: Width of the networks.
@@ -74,7 +75,8 @@ class WorldModelConfig(BaseModel):
             samples leave the data and bias values.
         sampler_steps: Denoising steps per imagined turn. Four or fewer under-disperse with diffusion.
         noise_draws: Noise draws per logged turn and training step.
-        neighbours: Neighbours that ``knn`` draws from.
+        neighbours: Neighbours that ``knn`` draws from; rows from which on a cell of ``categorical`` is trusted
+            without others of its kind of action.
         gamma: Discount of the return that phi learns to predict.
         horizon: Turns after which a session is cut; by default the longest logged session.
         validation_fraction: Share of sessions (or tasks) held out for early stopping and fidelity.
@@ -84,7 +86,7 @@ class WorldModelConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dynamics: Literal["diffusion", "flow", "gaussian", "knn"] = "diffusion"
+    dynamics: Literal["diffusion", "flow", "gaussian", "knn", "categorical"] = "diffusion"
     memory: Literal["window", "gru", "transformer"] = "window"
     window: int = Field(default=2, ge=1)
     width: int = Field(default=128, ge=8)

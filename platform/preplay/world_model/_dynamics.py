@@ -1,4 +1,4 @@
-"""The four dynamics: diffusion, rectified flow, gaussian and nearest neighbours, behind one protocol.
+"""The dynamics: diffusion, rectified flow, gaussian, nearest neighbours and cells, behind one protocol.
 
 B rows, W window, F features per turn, L latent size. Latents are standardised by the caller.
 """
@@ -10,6 +10,7 @@ import torch
 from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
 from diffusers.schedulers.scheduling_dpmsolver_multistep import DPMSolverMultistepScheduler
 from diffusers.schedulers.scheduling_flow_match_heun_discrete import FlowMatchHeunDiscreteScheduler
+from sklearn.cluster import KMeans
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -18,6 +19,12 @@ from preplay.world_model._denoiser import Denoiser
 from preplay.world_model._memory import MEMORIES
 
 TRAIN_TIMESTEPS = 1000
+STAGES = 64
+"""Kinds of observations that categorical dynamics tell apart, at most."""
+CELL_ROWS = 2
+"""Rows of a usual cell, in ``neighbours``; fewer observations are told apart where there are fewer rows."""
+FAR = 1e4
+"""Where unused centres lie."""
 
 
 class _Generative(nn.Module):
@@ -170,9 +177,67 @@ class NeighbourDynamics(nn.Module):
         """Next latent float32 [B, L]; noise float32 [B, 1] picks the neighbour."""
         count = min(self.config.neighbours, len(self.keys))
         nearest = _nearest(condition.flatten(1), self.keys, count)
-        uniform = 0.5 * (1 + torch.erf(noise[:, 0] / math.sqrt(2)))
-        pick = (uniform * count).long().clamp(0, count - 1)
+        pick = (_uniform(noise[:, 0]) * count).long().clamp(0, count - 1)
         return self.latents[nearest.gather(1, pick[:, None])[:, 0]]
+
+
+class CategoricalDynamics(nn.Module):
+    """Baseline: what followed in the same cell (kind of observation × kind of action, k-means on phi), drawn evenly.
+
+    A cell of fewer than ``neighbours`` rows leans on all rows with that kind of action.
+    """
+
+    stages: Tensor
+    classes: Tensor
+    latents: Tensor
+    start: Tensor
+
+    def __init__(self, latent: int, features: int, config: WorldModelConfig, rows: int = 0):
+        super().__init__()
+        self.config, self.noise_dim = config, 1
+        phi, kinds = config.features.phi, config.features.action_clusters
+        self.register_buffer("stages", torch.full((STAGES, phi), FAR))
+        self.register_buffer("classes", torch.full((kinds, phi), FAR))
+        self.register_buffer("latents", torch.zeros(rows, latent))
+        self.register_buffer("start", torch.zeros(kinds * STAGES + 1, dtype=torch.int64))
+
+    def fit(self, condition: Tensor, latent: Tensor) -> None:
+        """Keep training rows by cell: condition float32 [R, W, F], latent float32 [R, L]."""
+        room = len(latent) // (CELL_ROWS * self.config.neighbours * len(self.classes))
+        observed, acted = self._newest(condition)
+        for centres, rows, most in ((self.stages, observed, max(2, room)), (self.classes, acted, STAGES)):
+            distinct = torch.unique(rows, dim=0).cpu().numpy()
+            count = min(len(centres), len(distinct), most)
+            found = KMeans(count, random_state=0).fit(distinct).cluster_centers_
+            centres[:count] = torch.as_tensor(found, dtype=centres.dtype, device=centres.device)
+        _, cell = self._place(condition)
+        self.latents = latent[cell.argsort(stable=True)].contiguous()
+        self.start[1:] = torch.bincount(cell, minlength=len(self.start) - 1).cumsum(0)
+
+    def step(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Next latent float32 [B, L]; noise float32 [B, 1] picks the row."""
+        kind, cell = self._place(condition)
+        own = self.start[cell + 1] - self.start[cell] >= self.config.neighbours
+        low = self.start[torch.where(own, cell, kind * STAGES)]
+        size = self.start[torch.where(own, cell + 1, (kind + 1) * STAGES)] - low
+        return self.latents[low + torch.minimum((_uniform(noise[:, 0]) * size).long(), size - 1)]
+
+    def _newest(self, condition: Tensor) -> tuple[Tensor, Tensor]:
+        """phi of the newest observation and action, float32 [B, P] each."""
+        phi = self.config.features.phi
+        size = self.config.features.components + phi
+        return condition[:, -1, size - phi : size], condition[:, -1, 2 * size - phi : 2 * size]
+
+    def _place(self, condition: Tensor) -> tuple[Tensor, Tensor]:
+        """Kind of action and cell of each row, int64 [B]."""
+        observed, acted = self._newest(condition)
+        kind = _nearest(acted, self.classes, 1)[:, 0]
+        return kind, kind * STAGES + _nearest(observed, self.stages, 1)[:, 0]
+
+
+def _uniform(noise: Tensor) -> Tensor:
+    """Numbers in [0, 1] from standard normal ones."""
+    return 0.5 * (1 + torch.erf(noise / math.sqrt(2)))
 
 
 def _nearest(queries: Tensor, keys: Tensor, count: int, chunk: int = 1024) -> Tensor:
@@ -181,11 +246,14 @@ def _nearest(queries: Tensor, keys: Tensor, count: int, chunk: int = 1024) -> Te
     return torch.cat([(q @ keys.T - half_norm).topk(count, -1).indices for q in queries.split(chunk)])
 
 
-DynamicsNet = DiffusionDynamics | FlowDynamics | GaussianDynamics | NeighbourDynamics
+Remembering = NeighbourDynamics | CategoricalDynamics
+"""Dynamics that draw from stored rows and are not trained by gradients."""
+DynamicsNet = DiffusionDynamics | FlowDynamics | GaussianDynamics | Remembering
 
 DYNAMICS: dict[str, type[DynamicsNet]] = {
     "diffusion": DiffusionDynamics,
     "flow": FlowDynamics,
     "gaussian": GaussianDynamics,
     "knn": NeighbourDynamics,
+    "categorical": CategoricalDynamics,
 }

@@ -14,7 +14,7 @@ from preplay.artifacts import Artifact, Staging, open_artifact
 from preplay.embedding import EncoderFingerprint
 from preplay.world_model._config import WorldModelConfig
 from preplay.world_model._data import TurnArrays
-from preplay.world_model._dynamics import DYNAMICS, NeighbourDynamics
+from preplay.world_model._dynamics import DYNAMICS, Remembering
 from preplay.world_model._features import TextFeatures
 from preplay.world_model._neighbours import NearestRows
 from preplay.world_model._outcome import OutcomeNet
@@ -52,10 +52,9 @@ class LatentWorldModel(nn.Module):
         self.config, self.shape, self.texts, self.horizon = config, shape, texts, shape.horizon
         self.features = TextFeatures(shape.dimension, config.features)
         latent, turn = self.features.latent_size, self.turn_size
-        if config.dynamics == "knn":
-            self.dynamics = NeighbourDynamics(latent, turn, config, shape.neighbours)
-        else:
-            self.dynamics = DYNAMICS[config.dynamics](latent, turn, config)
+        kind = DYNAMICS[config.dynamics]
+        stored = (shape.neighbours,) if issubclass(kind, Remembering) else ()
+        self.dynamics = kind(latent, turn, config, *stored)
         self.outcome = OutcomeNet(latent, turn, config)
         self.decoder = NearestRows(shape.bank, latent)
         self.support = NearestRows(shape.support, 2 * config.features.phi)

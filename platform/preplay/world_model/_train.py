@@ -13,7 +13,7 @@ from preplay.errors import PreplayError
 from preplay.seeding import derive_seed, torch_generator
 from preplay.world_model._config import WorldModelConfig
 from preplay.world_model._data import TurnArrays, turn_arrays
-from preplay.world_model._dynamics import NeighbourDynamics
+from preplay.world_model._dynamics import Remembering
 from preplay.world_model._features import fit_features
 from preplay.world_model._model import ConditionTable, LatentWorldModel, ModelShape
 from preplay.world_model._optimise import TrainingTrace, optimise
@@ -147,7 +147,7 @@ def _prepare(
 def _train_parts(job: _Job, share: float) -> dict[str, TrainingTrace]:
     traces = {"outcome": _train_outcome(job, share)}
     dynamics = job.model.dynamics
-    if isinstance(dynamics, NeighbourDynamics):
+    if isinstance(dynamics, Remembering):
         train = job.rows(held_out=False)
         dynamics.fit(job.condition(train), job.latent[train])
     else:
@@ -213,7 +213,7 @@ def _add_retrieval(model: LatentWorldModel, job: _Job, bank: Tensor, texts: list
     sample = train[:: max(1, len(train) // SUPPORT_ROWS)]
     model.support.fit(model.support_key(job.condition(torch.as_tensor(sample))))
     model.texts = [texts[i] for i in ids]
-    neighbours = len(model.dynamics.keys) if isinstance(model.dynamics, NeighbourDynamics) else 0
+    neighbours = len(model.dynamics.latents) if isinstance(model.dynamics, Remembering) else 0
     model.shape = replace(model.shape, bank=len(ids), support=len(sample), neighbours=neighbours)
     return model.eval()
 

@@ -87,10 +87,10 @@ def judge(trained: TrainedModel, data: EmbeddedTurns, seed: int) -> Outcome:
 
 def multiplications(dynamics: nn.Module, config: WorldModelConfig) -> float:
     """Multiplications of the dynamics per imagined turn: its matrices, times how often the sampler asks them."""
-    times = {"diffusion": config.sampler_steps, "flow": 2 * config.sampler_steps, "gaussian": 1, "knn": 1}
+    times = {"diffusion": config.sampler_steps, "flow": 2 * config.sampler_steps}.get(config.dynamics, 1)
     weights = sum(p.numel() for p in dynamics.parameters() if p.dim() == 2)
     stored = sum(b.numel() for b in dynamics.buffers() if b.dim() == 2)
-    return float(times[config.dynamics] * weights + (stored if config.dynamics == "knn" else 0))
+    return float(times * weights + (stored if config.dynamics in ("knn", "categorical") else 0))
 
 
 def _train_member(
