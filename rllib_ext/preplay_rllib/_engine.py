@@ -57,7 +57,7 @@ class Engine:
             self.gates.observe_error(call_first(learners, functools.partial(model_error, rows=rows)))
             self._observe_gap(learners, rows, real_steps)
         self.replay.add(rows)
-        self.gates.successes += int(rows["success"].sum())
+        self.gates.observe_ends(int(rows["success"].sum()), sum(e.is_done for e in episodes), real_steps)
         return rows
 
     def _observe_gap(self, learners: LearnerGroup, rows: Columns, real_steps: int) -> None:
@@ -89,6 +89,12 @@ class Engine:
         order = rng.permutation(updates * size)  # the rare rows come first otherwise
         batch = {name: values[order] for name, values in rows.items()}
         return update_module(learners, WORLD_MODEL, batch, size, 1, timesteps)
+
+    def starts(self, branches: int, *stream: str | int) -> Columns:
+        """Real rows to branch from."""
+        s = self.settings
+        share = s.success_starts * (1 - self.gates.success_rate)
+        return self.replay.starts(branches, share, s.newest_starts, self.rng(*stream))
 
     def branch(self, learners: LearnerGroup, starts: Columns, real_steps: int, *stream: str | int) -> Batch:
         """On-policy branches from these rows."""

@@ -26,6 +26,7 @@ _DEFAULTS = {
     "warmup_steps": 1000,
     "model_updates": 256,
     "success_starts": 0.0,
+    "newest_starts": 50_000,
     "bonus": 0.0,
     "uniform_mix": 0.0,
 }
@@ -65,9 +66,7 @@ class OffPolicyMixin(RehearsalMixin):
 
     def _imagine(self, steps: int) -> int:
         engine = self.engine
-        starts = engine.replay.starts(
-            engine.settings.branches, engine.settings.success_starts, engine.rng("starts")
-        )
+        starts = engine.starts(engine.settings.branches, "starts")
         task = functools.partial(
             imagine_off_policy,
             starts=starts,

@@ -129,7 +129,7 @@ class RehearsalPPO(RehearsalMixin, PPO):
         branches = max(1, round(per_round / engine.horizon(steps)))
         batches = []
         for index in range(settings.rounds):
-            starts = engine.replay.starts(branches, settings.success_starts, engine.rng("starts", index))
+            starts = engine.starts(branches, "starts", index)
             batch = engine.branch(self.learners, starts, steps, "round", index)
             if len(batch.columns[Postprocessing.ADVANTAGES]) < settings.min_rows:
                 continue

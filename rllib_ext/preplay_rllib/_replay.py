@@ -59,14 +59,17 @@ class Replay:
         """Rows drawn uniformly, a share of them from those that ended an episode by themselves."""
         return self._take(self._mixed(count, rare_share, "terminated", rng))
 
-    def starts(self, count: int, success_share: float, rng: np.random.Generator) -> Columns:
-        """Rows to branch from, a share of them on the way to a past success."""
-        return self._take(self._mixed(count, success_share, "on_success", rng))
+    def starts(self, count: int, success_share: float, newest: int, rng: np.random.Generator) -> Columns:
+        """Rows to branch from, a share of them on the way to a past success, the others among the ``newest``."""
+        return self._take(self._mixed(count, success_share, "on_success", rng, newest))
 
-    def _mixed(self, count: int, share: float, flag: str, rng: np.random.Generator) -> np.ndarray:
+    def _mixed(
+        self, count: int, share: float, flag: str, rng: np.random.Generator, newest: int | None = None
+    ) -> np.ndarray:
         chosen = np.flatnonzero(self._column(flag))
         first = round(count * share) if len(chosen) else 0
-        drawn = rng.integers(self._size, size=count)
+        age = rng.integers(min(newest or self._size, self._size), size=count)
+        drawn = (self._next - 1 - age) % self.capacity
         if first:
             drawn[:first] = rng.choice(chosen, first)
         return drawn

@@ -41,7 +41,11 @@ class RehearsalSettings(BaseModel):
     """Passes of PPO over the real rows while rehearsal is closed: the gradient steps are spent either way, so a task
     whose model is no good is learned as it would be without one. (16 x 2 real + 4 rounds x 4 imagined = 24 x 2.)"""
     success_starts: float = Field(0.5, ge=0, le=1)
-    """Share of branches that start on the way to a past success; the others start anywhere in the replay."""
+    """Share of branches that start on the way to a past success, times the real failure rate: where the task succeeds
+    by itself, such starts would only make the critic think that all is well."""
+    newest_starts: int = Field(1024, ge=1)
+    """The other branches start among so many newest real rows, where the policy is *now*. From older states it does
+    well in views that it meets in trouble today, and the critic cannot tell the two apart (LavaGapS5)."""
     warmup_steps: int = Field(512, ge=0)
     needs_success: bool = True
     """Rehearse only once a real episode has succeeded: before, there is nothing to rehearse for."""
@@ -63,6 +67,9 @@ class RehearsalSettings(BaseModel):
     mean."""
     max_error: float = Field(0.5, ge=0)
     """Gate for continuous observations: one-step error in units of the observations' one-step change."""
+    patience: int = Field(3000, ge=1)
+    """Gate: real steps without a better success rate, while it is below .95, after which rehearsal rests until there
+    is one. A perfect model helps nothing where the policy has settled on something else in it."""
     gates: bool = True
 
     world_model: Literal["grid", "vector"] = "grid"

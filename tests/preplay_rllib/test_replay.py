@@ -59,11 +59,17 @@ def test_starts_are_on_the_way_to_a_success_found_later_in_the_same_episode():
     replay = Replay(capacity=1000, members=2, seed=0)
     replay.add(rows(range(100), episode=1))  # still going on
     replay.add(rows(range(500, 600), episode=2))
-    assert not replay.starts(50, 1.0, np.random.default_rng(0))["on_success"].any()
+    assert not replay.starts(50, 1.0, 1000, np.random.default_rng(0))["on_success"].any()
     replay.add(rows(range(100, 110), episode=1, success=True))
-    starts = replay.starts(400, 1.0, np.random.default_rng(0))
+    starts = replay.starts(400, 1.0, 1000, np.random.default_rng(0))
     assert set(starts["x"]) == set(range(110 - 48, 110))
-    assert (replay.starts(400, 0.5, np.random.default_rng(0))["episode"] == 2).sum() > 50
+    assert (replay.starts(400, 0.5, 1000, np.random.default_rng(0))["episode"] == 2).sum() > 50
+
+
+def test_other_starts_are_among_the_newest_rows_also_around_the_end_of_the_ring():
+    replay = Replay(capacity=100, members=2, seed=0)
+    replay.add(rows(range(130)))
+    assert set(replay.starts(500, 0.5, 40, np.random.default_rng(0))["x"]) == set(range(90, 130))
 
 
 def test_state_survives_and_draws_go_on_alike():
