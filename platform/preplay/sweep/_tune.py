@@ -40,7 +40,7 @@ class _ActorManager(RayActorManager):
 
 def prepare_tune(config: SweepConfig) -> None:
     """Our own table and files in place of Tune's; workers stay in the folder they are in."""
-    tune_controller.RayActorManager = _ActorManager
+    tune_controller.RayActorManager = _ActorManager  # pyright: ignore[reportPrivateImportUsage]
     # Trials that wait for a slot are what an autoscaler goes by; Tune would show it one at a time.
     waiting = config.searcher.lag if config.searcher.kind == "tpe" else min(200, total_trials(config))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # failures are told by the result
