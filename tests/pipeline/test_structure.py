@@ -87,7 +87,7 @@ def test_the_backtests_left_out_the_other_policies_only(judged):
 def test_an_agent_that_never_ran_is_judged_by_what_it_would_do(judged):
     """It always names the key that was shown: solved at turn 1, 2 or 3 with .8, .16 and .032."""
     report, _, _, _ = judged
-    asked = next(p for p in report.policies if p.name == "act").structured
+    asked = next(p for p in report.policies if p.name == "locksmith:act").structured
     truth = 0.8 * 0.97 + 0.16 * 0.97**2 + 0.032 * 0.97**3
     assert asked.predicted == pytest.approx(truth, abs=0.1)
     assert asked.bounds.contains(truth)
@@ -117,5 +117,5 @@ def test_shadow_actions_are_judged_by_their_structure_too(judged):
     )
     assert "from their actions alone" in " ".join(printed.split())
     estimates = {e["estimator"]: e for e in json.loads((folder / "new.json").read_text())["estimates"]}
-    asked = next(p for p in report.policies if p.name == "act").structured
+    asked = next(p for p in report.policies if p.name == "locksmith:act").structured
     assert estimates["structure/1"]["raw_value"] == pytest.approx(asked.predicted, abs=0.1)

@@ -100,7 +100,7 @@ def python_policy(path: str) -> Policy:
     if not callable(found):
         raise PreplayError(f"{attribute} is a {type(found).__name__}, not a policy.", where=where, fix=_SHAPE)
     _check_parameters(found, where)
-    policy = FunctionPolicy(found, name=attribute)
+    policy = FunctionPolicy(found, name=path)
     if not policy.deterministic:
         return policy
     return AnswerCache(policy, state_text) if policy.takes_text else AnswerCache(policy)
