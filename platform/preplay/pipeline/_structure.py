@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import ray
@@ -107,10 +108,11 @@ def judge_structure(context: Context, policies: Mapping[str, Policy], console: C
         p.name: "sessions" if p.name in logs.own else "actions" for p in policies.values()
     }
     shared = ray.put(Shared(logs, backtest_config(context, logs), settings))
-    leave_out, estimate = (ray.remote(num_cpus=1)(task) for task in (run_backtest, run_estimate))
+    leave_out: Any = ray.remote(num_cpus=1)(run_backtest)
+    estimate: Any = ray.remote(num_cpus=1)(run_estimate)
     with console.status("Leaving out each logged policy, to see how well it is predicted"):
         waiting = {policy.name: estimate.remote(shared, policy) for policy in policies.values()}
-        tested = {
+        tested: dict[Known, BacktestReport] = {
             kind: _tested(context, logs, kind, lambda kind=kind: ray.get(leave_out.remote(shared, kind)))
             for kind in dict.fromkeys(known.values())
         }
