@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from preplay.embedding import EncoderConfig
 from preplay.errors import PreplayError
+from preplay.policies import ChatConfig
 
 
 class _Settings(BaseModel):
@@ -86,30 +87,6 @@ class ScoringSettings(_Settings):
     replica_cpus: float = Field(default=0.2, gt=0)
 
 
-class EndpointSettings(_Settings):
-    """An OpenAI-compatible endpoint as a policy. The key never comes from a request.
-
-    Args:
-        url: Base URL, for example ``https://models.example.org/v1``; its host must be in ``endpoint_hosts``.
-        model: Model name sent to it.
-        key_variable: Environment variable of the server that holds the key.
-        key_file: Or the file that holds it.
-        system: System prompt put before the session's task.
-        reads: Earlier turns shown to the model.
-        max_tokens: Of an answer.
-        timeout_s: Per request.
-    """
-
-    url: str = Field(pattern=r"^https?://")
-    model: str
-    key_variable: str | None = None
-    key_file: str | None = None
-    system: str | None = None
-    reads: int = Field(default=2, ge=0)
-    max_tokens: int = Field(default=512, ge=1)
-    timeout_s: float = Field(default=60, gt=0)
-
-
 class EvaluationSettings(_Settings):
     """How evaluations are run.
 
@@ -121,7 +98,7 @@ class EvaluationSettings(_Settings):
         longest_s: How long one may run before it is ended as failed.
         environments: Known environments that requests may name.
         python: Policies that requests may name as ``python:NAME``: NAME to ``module:attribute``.
-        endpoints: Policies that requests may name as ``endpoint:NAME``.
+        endpoints: Language models that requests may name as ``endpoint:NAME``; keys never come from a request.
         endpoint_hosts: Hosts that endpoints may live on.
         truth_sessions: Sessions played per policy where the environment is known.
     """
@@ -133,7 +110,7 @@ class EvaluationSettings(_Settings):
     longest_s: float = Field(default=6 * 3600, gt=0)
     environments: tuple[str, ...] = ("support_desk", "support_desk_long")
     python: dict[str, str] = Field(default_factory=dict)
-    endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)
+    endpoints: dict[str, ChatConfig] = Field(default_factory=dict)
     endpoint_hosts: tuple[str, ...] = ()
     truth_sessions: int = Field(default=20_000, ge=1)
 

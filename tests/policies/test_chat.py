@@ -156,10 +156,10 @@ def test_waits_as_long_as_a_busy_endpoint_asks_for(model):
 def test_a_refusal_stops_and_keeps_what_was_paid_for(model, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", "s3cret")
     one = policy(model, tmp_path, concurrency=1, key_variable="MY_KEY")
-    model.replies += [(200, {}, None), (401, {}, {"error": "bad key"})]
-    with pytest.raises(PreplayError, match=r"answers 401.*bad key") as error:
+    model.replies += [(200, {}, None), (401, {}, {"error": "bad key s3c***"})]
+    with pytest.raises(PreplayError, match=r"answers 401\.") as error:
         one.act(states("a", "b", "c", "d"), rng())
-    assert "s3cret" not in str(error.value)
+    assert "s3c" not in str(error.value)
     assert len(model.requests) == 2  # nothing more was asked after the refusal
     assert set(model.keys) == {"Bearer s3cret"}
     assert one.act(states("a", "b"), rng()).actions == ["a", "b"]
@@ -167,9 +167,9 @@ def test_a_refusal_stops_and_keeps_what_was_paid_for(model, tmp_path, monkeypatc
 
 
 def test_long_lists_are_stored_part_by_part(model, tmp_path):
-    model.replies += [(200, {}, None)] * 300 + [(401, {}, {})]
+    model.replies += [(200, {}, None)] * 300 + [(400, {}, {"error": "too long"})]
     one = policy(model, tmp_path, concurrency=1)
-    with pytest.raises(PreplayError, match="answers 401"):
+    with pytest.raises(PreplayError, match=r"answers 400.*too long"):
         one.act(states(*map(str, range(1000))), rng())
     assert sorted(pq.read_table(path).num_rows for path in tmp_path.iterdir()) == [44, 256]
 

@@ -1,18 +1,9 @@
-"""Estimates so far, and policies behind an endpoint."""
-
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+"""Estimates so far."""
 
 import numpy as np
 import pytest
 
-from preplay.errors import PreplayError
-from preplay.policies import AgentState, AnswerCache
 from preplay.rollout import FinishedBlock
-from preplay.seeding import numpy_rng
-from preplay_serve._config import EndpointSettings
-from preplay_serve.evaluator import EndpointPolicy
 from preplay_serve.evaluator._execute import Watch, partial_estimate
 
 
@@ -35,59 +26,3 @@ def test_only_the_asked_policies_are_told():
     progress, partial = told[-1]
     assert (progress.stage, progress.done, [p.policy for p in partial]) == ("estimating", 2, ["env:a"])
     assert partial[0].value == 1.5
-
-
-class Endpoint(BaseHTTPRequestHandler):
-    """Answers the last message in capitals; the first time it is busy."""
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.seen.append((self.path, self.headers["authorization"], body))
-        status = 503 if len(self.server.seen) == 1 else self.server.status
-        said = body["messages"][-1]["content"].upper()
-        content = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def endpoint():
-    server = HTTPServer(("127.0.0.1", 0), Endpoint)
-    server.seen, server.status = [], 200
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
-
-
-def policy(endpoint, **changes) -> EndpointPolicy:
-    url = f"http://127.0.0.1:{endpoint.server_port}/v1"
-    return EndpointPolicy("small", EndpointSettings(url=url, model="m", **changes))
-
-
-def test_an_endpoint_is_a_policy_and_its_key_stays_in_the_server(endpoint, monkeypatch):
-    monkeypatch.setenv("SMALL_KEY", "secret-key")
-    asked = policy(endpoint, key_variable="SMALL_KEY", system="Be kind.")
-    state = AgentState("hello", task="Sell.", history=(("hi", "yes?"),))
-    answers = AnswerCache(asked).act([state, state], numpy_rng(0, "t"))
-    assert answers.actions == ["HELLO", "HELLO"]
-    path, key, body = endpoint.seen[-1]
-    assert (path, key, len(endpoint.seen)) == ("/v1/chat/completions", "Bearer secret-key", 2)
-    assert [m["role"] for m in body["messages"]] == ["system", "user", "assistant", "user"]
-    assert body["messages"][0]["content"] == "Be kind.\n\nSell."
-    assert body["temperature"] == 0
-    assert "secret-key" not in repr(vars(asked))
-
-
-def test_a_refusal_of_the_endpoint_ends_the_evaluation_in_words(endpoint, monkeypatch):
-    endpoint.status = 401
-    with pytest.raises(PreplayError, match="answers 401"):
-        policy(endpoint).act([AgentState("x")], numpy_rng(0, "t"))
-    monkeypatch.delenv("SMALL_KEY", raising=False)
-    with pytest.raises(PreplayError, match="key is not set"):
-        policy(endpoint, key_variable="SMALL_KEY").act([AgentState("x")], numpy_rng(0, "t"))

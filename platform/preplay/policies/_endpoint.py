@@ -45,7 +45,7 @@ class Endpoint:
                 return self._action(answer)
             if answer is not None and answer.status_code not in _TRY_AGAIN:
                 self._refused.set()
-                raise self._error(f"answers {answer.status_code}: {answer.text[:200]}", _ADVICE)
+                raise self._error(f"answers {answer.status_code}{_reason(answer)}", _ADVICE)
             if attempt + 1 < _TRIES:
                 time.sleep(_wait(answer, attempt))
         raise self._error("does not answer", "Is it running, and is the URL right? Answers so far are kept.")
@@ -65,11 +65,16 @@ class Endpoint:
             ) from error
 
     def _error(self, what: str, fix: str) -> PreplayError:
-        return PreplayError(f"the endpoint of {self._name!r} {what}.", where=self._url, fix=fix)
+        return PreplayError(f"the endpoint of {self._name!r} {what}.", fix=fix)
 
 
 _ADVICE = "Check url, model and key."
 _FORMAT = "Does it follow the chat-completions format? Is max_tokens large enough?"
+
+
+def _reason(answer: httpx.Response) -> str:
+    """What the endpoint says; not where it speaks of keys, of which it may repeat parts."""
+    return "" if answer.status_code in (401, 403) else f": {answer.text[:200]}"
 
 
 def _wait(answer: httpx.Response | None, attempt: int) -> float:

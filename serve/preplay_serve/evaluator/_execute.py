@@ -12,11 +12,10 @@ from scipy.stats import norm
 
 from preplay.errors import PreplayError
 from preplay.pipeline import EvaluationRequest, evaluate_policies, load_config, policy_key
-from preplay.policies import AnswerCache, Policy
+from preplay.policies import ChatPolicy, Policy
 from preplay.report import EvaluationReport, write_report
 from preplay.rollout import FinishedBlock
 from preplay_serve._config import ServerConfig
-from preplay_serve.evaluator._endpoint import EndpointPolicy
 from preplay_serve.store import (
     ArtifactKind,
     EvaluationRecord,
@@ -142,7 +141,7 @@ def _resolve(policy: str, config: ServerConfig, store: Store, record: Evaluation
 def _endpoint(policy: str, config: ServerConfig) -> Policy:
     name = policy.partition(":")[2]
     config.check_endpoints()
-    return AnswerCache(EndpointPolicy(name, config.evaluations.endpoints[name]))
+    return ChatPolicy(name, config.evaluations.endpoints[name], str(config.cache_root / "answers"))
 
 
 def _path(store: Store, kind: ArtifactKind, name: str, version: str | None) -> str:
