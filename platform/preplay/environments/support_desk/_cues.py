@@ -62,6 +62,9 @@ class Message(NamedTuple):
     new_ticket: bool
 
 
+_REMEDY: tuple[int, ...] = tuple(REMEDY.tolist())  # plain numbers: read once per state and turn
+
+
 class Cues(NamedTuple):
     """What a policy knows in a state.
 
@@ -117,18 +120,11 @@ def read_cues(state: AgentState, reads: int, counts_turns: bool) -> Cues:
         issue = message.issue if issue == UNKNOWN else issue
         stage = message.stage if stage == UNKNOWN else stage
         sold = sold or message.sold
-    replies = [int(intent_of(action)) for _, action in history[-2:]]
-    return Cues(
-        remedy=UNKNOWN if issue == UNKNOWN else int(REMEDY[issue]),
-        stage=stage,
-        mood=newest.mood,
-        trust=newest.trust,
-        sold=sold,
-        failed=newest.failed,
-        last=replies[-1] if replies else UNKNOWN,
-        before=replies[-2] if len(replies) > 1 else UNKNOWN,
-        turn=state.turn if counts_turns else 0,
-    )
+    remedy = UNKNOWN if issue == UNKNOWN else _REMEDY[issue]
+    last = int(intent_of(history[-1][1])) if history else UNKNOWN
+    before = int(intent_of(history[-2][1])) if len(history) > 1 else UNKNOWN
+    turn = state.turn if counts_turns else 0
+    return Cues(remedy, stage, newest.mood, newest.trust, sold, newest.failed, last, before, turn)
 
 
 def _first(patterns: list[re.Pattern[str]], text: str) -> int:

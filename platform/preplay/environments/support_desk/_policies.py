@@ -42,9 +42,11 @@ class DeskPolicy:
     def intent_probabilities(self, states: Sequence[AgentState]) -> np.ndarray:
         """Probability of each intent, float64 [B, 8]."""
         cues = [read_cues(state, self.reads, self._counts_turns) for state in states]
-        if missing := {c for c in cues if c not in self._row_of}:
-            self._learn(sorted(missing))
-        return self._probabilities[[self._row_of[c] for c in cues]]
+        rows = [self._row_of.get(c) for c in cues]
+        if None in rows:
+            self._learn(sorted({c for c, row in zip(cues, rows, strict=True) if row is None}))
+            rows = [self._row_of[c] for c in cues]
+        return self._probabilities[rows]
 
     def act(self, states: Sequence[AgentState], rng: np.random.Generator) -> ActionBatch:
         """One reply per state, from two draws per state."""
