@@ -27,7 +27,7 @@ from preplay.sweep._stages import StageStore
 from preplay.sweep._storage import LEAST_FREE_LATER, check_storage
 from preplay.sweep._trainable import Trainable, get_trainable
 from preplay.sweep._trial import TrialPlan, run_trial
-from preplay.sweep._tune import Recorder, SweepStopper, make_tuner, total_trials
+from preplay.sweep._tune import UNREADABLE, Recorder, SweepStopper, make_tuner, total_trials
 
 CONFIG = "sweep.yaml"
 
@@ -123,12 +123,18 @@ def _search(sweep: _Sweep) -> list[TrialRecord]:
 
 
 def _fit(tuner: tune.Tuner, store: str) -> None:
-    """Run all trials; say so when the storage was lost on the way: what is finished is kept, --resume goes on."""
+    """Run all trials; say so when the storage was lost on the way: what is finished is kept, --resume goes on.
+
+    Tune may notice it first, by half of a file of its own that it cannot read back.
+    """
     try:
         tuner.fit()
-    except OSError as error:
+    except UNREADABLE as error:
+        check_storage(store, least_free=LEAST_FREE_LATER)
         raise PreplayError(
-            f"the sweep cannot be stored any more ({error}).", where=store, fix="Mend that, then --resume."
+            f"Ray Tune lost a file of its own ({type(error).__name__}: {error}).",
+            where=store,
+            fix="Go on by --resume: what is finished is kept.",
         ) from error
     check_storage(store, least_free=LEAST_FREE_LATER)
 

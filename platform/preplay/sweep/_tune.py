@@ -26,6 +26,8 @@ from preplay.sweep._space import Parameter, grid
 from preplay.sweep._storage import can_store
 from preplay.sweep._trial import TrialPlan
 
+UNREADABLE = (OSError, EOFError, pickle.UnpicklingError)
+"""What reading one of Tune's own files raises when a full or lost disk holds half of it, or nothing."""
 _OUT_OF_MEMORY = "out of memory: Ray ended the worker before the machine ran out"
 
 
@@ -226,8 +228,8 @@ class Recorder(Callback):
 def _error_of(trial: Trial) -> BaseException | None:
     try:
         return trial.get_pickled_error()
-    except (OSError, EOFError, pickle.UnpicklingError):
-        return None  # a full disk holds half of it
+    except UNREADABLE:
+        return None
 
 
 def failure_reason(error: BaseException | None) -> str:
