@@ -120,6 +120,17 @@ def test_a_python_policy_gets_bounds_and_a_report(own_logs, monkeypatch):
     assert report.logged_mean == pytest.approx(0.5 * 0.97 - 0.5)
 
 
+def test_a_policy_that_cannot_answer_is_told_before_anything_is_imagined(own_logs, monkeypatch):
+    folder, _, _ = own_logs
+    (folder / "numbers_agent.py").write_text("def act(state):\n    return 42\n")
+    monkeypatch.syspath_prepend(str(folder))
+    where = ("--data", folder / "embedded", "--models", folder / "models", "--output", folder / "none")
+    arguments = ["evaluate", "python:numbers_agent:act", *map(str, where), "--cache", str(folder / "cache")]
+    with pytest.raises(PreplayError, match="answered int 42 instead of text"):
+        runner.invoke(app, arguments, catch_exceptions=False)
+    assert not (folder / "none" / "rollouts").exists()
+
+
 def test_a_clone_is_judged_without_its_own_sessions(own_logs):
     folder, _, _ = own_logs
     preplay("clone", folder / "embedded", "--policy", "asks", "--output", folder / "clone")

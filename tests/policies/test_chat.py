@@ -235,3 +235,12 @@ def test_a_missing_key_is_named(model, monkeypatch):
         policy(model, key_variable="MY_KEY").act(states("a"), rng())
     assert "MY_KEY" in str(error.value)
     assert model.requests == []
+
+
+def test_silence_is_waited_for_once_and_not_by_every_request(model, monkeypatch):
+    waited = []
+    monkeypatch.setattr("preplay.policies._endpoint.time.sleep", waited.append)
+    model.server_close()
+    with pytest.raises(PreplayError, match="does not answer"):
+        policy(model, concurrency=1).act(states(*map(str, range(50))), rng())
+    assert waited == [1.0, 2.0, 4.0, 8.0]

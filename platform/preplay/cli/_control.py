@@ -1,5 +1,6 @@
-"""Commands about critics and the agents they drive: critic train|evaluate, control simulate|analyze|retrain."""
+"""Commands about critics and the agents they drive: critic train|evaluate, control record|simulate|analyze|retrain."""
 
+import math
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -159,5 +160,12 @@ def _print(title: str, values: dict[str, Any]) -> None:
     table.add_column("measure")
     table.add_column("value", justify="right")
     for name, value in values.items():
-        table.add_row(name.replace("_", " "), f"{value:.3f}" if isinstance(value, float) else str(value))
+        table.add_row(name.replace("_", " "), _shown(value))
     console.print(table)
+
+
+def _shown(value: Any) -> str:
+    """NaN stands for what these logs do not tell, such as ranks where every pool holds one action."""
+    if not isinstance(value, float):
+        return str(value)
+    return "–" if math.isnan(value) else f"{value:.3f}"

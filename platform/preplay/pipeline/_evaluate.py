@@ -41,9 +41,10 @@ from preplay.pipeline._describe import (
 from preplay.pipeline._estimate import estimate_policy
 from preplay.pipeline._imagined import Imagined
 from preplay.pipeline._structure import Structured, judge_structure
-from preplay.policies import Policy, load_policy
+from preplay.policies import AgentState, Policy, load_policy
 from preplay.report import EvaluationReport, PolicyResult, Ranking, Truth
 from preplay.rollout import FinishedBlock, RolloutResult, run_rollouts
+from preplay.seeding import numpy_rng
 from preplay.world_model import load_world_model
 
 _VERSIONS = ("preplay", "ray", "torch", "diffusers", "sentence-transformers", "numpy")
@@ -121,7 +122,16 @@ def _load_policies(context: Context, given: Mapping[str, Policy]) -> dict[str, P
             register_pickle_by_value(sys.modules[spec.split(":")[1]])
     if twice := [name for name in names if names.count(name) > 1]:
         raise PreplayError(f"two policies are called {twice[0]!r}.", fix="Give each policy its own name.")
+    for policy in policies.values():
+        _ask_once(policy, context)
     return policies
+
+
+def _ask_once(policy: Policy, context: Context) -> None:
+    """A policy that cannot answer says so here, in its own words, and not from workers minutes later."""
+    first = context.data.turns.slice(0, 1).to_pylist()[0]
+    state = AgentState(first["observation"], first["task"])
+    policy.act([state], numpy_rng(context.config.seed, "first answer"))
 
 
 def _logged_policies(context: Context) -> dict[str, Policy]:

@@ -24,9 +24,11 @@ class StoredAnswers:
         self._known: dict[str, str] = {}
         self._read: set[str] = set()
 
-    def get(self, key: str) -> str | None:
-        """The answer to the request of this key, where it is known."""
-        return self._known.get(key)
+    def __contains__(self, key: str) -> bool:
+        return key in self._known
+
+    def __getitem__(self, key: str) -> str:
+        return self._known[key]
 
     def refresh(self) -> None:
         """Read what other processes have stored since."""

@@ -88,12 +88,12 @@ class ChatPolicy:
         requests = [self._request(state, pick) for state, pick in zip(states, picks, strict=True)]
         keys = [request_key(self._config.url, request) for request in requests]
         stored = self._answers()
-        if any(stored.get(key) is None for key in keys):
+        if any(key not in stored for key in keys):
             stored.refresh()
-        new = {k: r for k, r in zip(keys, requests, strict=True) if stored.get(k) is None}
+        new = {k: r for k, r in zip(keys, requests, strict=True) if k not in stored}
         if new:
             self._ask(new, stored)
-        return ActionBatch([stored.get(key) or "" for key in keys])
+        return ActionBatch([stored[key] for key in keys])
 
     def _answers(self) -> StoredAnswers:
         if self._stored is None:

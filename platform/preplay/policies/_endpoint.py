@@ -22,7 +22,7 @@ class Endpoint:
         self._name, self._url = name, f"{url.rstrip('/')}/chat/completions"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = httpx.Client(timeout=timeout_s, headers=headers, follow_redirects=False)
-        self._refused = threading.Event()
+        self._given_up = threading.Event()
 
     def __enter__(self) -> "Endpoint":
         return self
@@ -35,19 +35,20 @@ class Endpoint:
 
         Raises:
             PreplayError: When it refuses, does not answer, or sends neither text nor a tool call. After the first
-                refusal nothing more is asked: the next requests would be refused, or paid for, in vain.
+                refusal or silence nothing more is asked: it would be in vain.
         """
         for attempt in range(_TRIES):
-            if self._refused.is_set():
+            if self._given_up.is_set():
                 break
             answer = self._post(request)
             if answer is not None and answer.status_code == 200:
                 return self._action(answer)
             if answer is not None and answer.status_code not in _TRY_AGAIN:
-                self._refused.set()
+                self._given_up.set()
                 raise self._error(f"answers {answer.status_code}{_reason(answer)}", _ADVICE)
             if attempt + 1 < _TRIES:
                 time.sleep(_wait(answer, attempt))
+        self._given_up.set()
         raise self._error("does not answer", "Is it running, and is the URL right? Answers so far are kept.")
 
     def _post(self, request: Mapping[str, Any]) -> httpx.Response | None:
