@@ -1,4 +1,4 @@
-"""Commands about critics and the agents they drive: critic train|evaluate, control record|simulate|analyze|retrain."""
+"""Commands about critics and the agents that they drive."""
 
 import math
 from dataclasses import asdict

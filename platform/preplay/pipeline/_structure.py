@@ -28,6 +28,7 @@ from preplay.pipeline._structure_tasks import (
     run_backtest,
     run_estimate,
     some_sessions,
+    structured_logs,
 )
 from preplay.policies import Policy
 
@@ -100,9 +101,8 @@ def judge_structure(context: Context, policies: Mapping[str, Policy], console: C
 
     Backtests are kept in the cache folder: they depend on the logs and settings only.
     """
-    settings = context.config.evaluation.structure
-    logs = Logs.of(context, policies)
-    if not (settings.enabled and logs.speak(settings)):
+    settings, logs = context.config.evaluation.structure, structured_logs(context, policies)
+    if logs is None:
         return None
     known: dict[str, Known] = {
         p.name: "sessions" if p.name in logs.own else "actions" for p in policies.values()
@@ -122,8 +122,8 @@ def judge_structure(context: Context, policies: Mapping[str, Policy], console: C
 
 def judge_asked(context: Context, policy: str, asked: AskedActions) -> Structured | None:
     """The same, in this process, for a policy that was already asked in states of the context's logs."""
-    settings, logs = context.config.evaluation.structure, Logs.of(context, {})
-    if not (settings.enabled and logs.speak(settings)):
+    settings, logs = context.config.evaluation.structure, structured_logs(context, {})
+    if logs is None:
         return None
     shared = Shared(logs, backtest_config(context, logs), settings)
     tested = _tested(context, logs, "actions", lambda: run_backtest(shared, "actions"))

@@ -66,17 +66,29 @@ class Logs:
         returns = np.add.reduceat(self.data.turns["reward"].to_numpy(), self.data.session_starts[:-1])
         return bool(np.isin(returns[self.others], (0, 1)).mean() >= _ALL_OR_NOTHING)
 
-    def speak(self, settings: StructureConfig) -> bool:
-        """Whether the actions to learn from are tool calls, and some solved their session."""
+    def solved_some(self, settings: StructureConfig) -> bool:
+        """Whether any session to learn from was solved."""
         if not self.others.any():
             return False
-        table = self.data.select_sessions(self.others).turns
-        plain = detect_adapters(table["action"].to_pylist()).shares.get("text", 0.0)
-        return plain <= _PLAIN and bool((table["reward"].to_numpy() >= settings.solved_at - 1e-9).any())
+        rewards = self.data.select_sessions(self.others).turns["reward"].to_numpy()
+        return bool((rewards >= settings.solved_at - 1e-9).any())
 
     def with_own(self, name: str | None = None) -> EmbeddedTurns:
         """The sessions to learn from, and those of a target policy."""
         return self.data.select_sessions(self.others | self.own[name] if name else self.others)
+
+
+def structured_logs(context: Context, policies: Mapping[str, Policy]) -> Logs | None:
+    """The logs, where most actions are tool calls and some session was solved.
+
+    Plain text, the common case, is told from what is in memory: only others read all sessions once more.
+    """
+    settings = context.config.evaluation.structure
+    shares = detect_adapters(context.data.turns["action"].to_pylist()).shares
+    if not settings.enabled or shares.get("text", 0.0) > _PLAIN:
+        return None
+    logs = Logs.of(context, policies)
+    return logs if logs.solved_some(settings) else None
 
 
 @dataclass(frozen=True)

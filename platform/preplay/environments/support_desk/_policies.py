@@ -7,7 +7,7 @@ import numpy as np
 from preplay.environments.support_desk import _rules as rules
 from preplay.environments.support_desk._agent_texts import REPLIES, REPLY_COUNTS, reply_intent
 from preplay.environments.support_desk._config import INTENTS
-from preplay.environments.support_desk._cues import Cues, read_cues
+from preplay.environments.support_desk._cues import UNKNOWN, Cues, read_cues
 from preplay.policies import ActionBatch, AgentState
 
 _LOG_COUNTS = np.log(REPLY_COUNTS)
@@ -42,9 +42,9 @@ class DeskPolicy:
     def intent_probabilities(self, states: Sequence[AgentState]) -> np.ndarray:
         """Probability of each intent, float64 [B, 8]."""
         cues = [read_cues(state, self.reads, self._counts_turns) for state in states]
-        rows = [self._row_of.get(c) for c in cues]
-        if None in rows:
-            self._learn(sorted({c for c, row in zip(cues, rows, strict=True) if row is None}))
+        rows = [self._row_of.get(c, UNKNOWN) for c in cues]
+        if UNKNOWN in rows:
+            self._learn(sorted({c for c, row in zip(cues, rows, strict=True) if row == UNKNOWN}))
             rows = [self._row_of[c] for c in cues]
         return self._probabilities[rows]
 
