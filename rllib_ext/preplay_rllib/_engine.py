@@ -57,7 +57,7 @@ class Engine:
             self.gates.observe_error(call_first(learners, functools.partial(model_error, rows=rows)))
             self._observe_gap(learners, rows, real_steps)
         self.replay.add(rows)
-        self.gates.observe_ends(int(rows["success"].sum()), sum(e.is_done for e in episodes), real_steps)
+        self.gates.observe_ends(int(rows["success"].sum()), sum(e.is_done for e in episodes))
         return rows
 
     def _observe_gap(self, learners: LearnerGroup, rows: Columns, real_steps: int) -> None:

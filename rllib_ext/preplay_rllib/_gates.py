@@ -9,7 +9,7 @@ from preplay_rllib._replay import Columns
 from preplay_rllib._settings import RehearsalSettings
 
 _DECAY = 0.5
-_RECENT_EPISODES, _BETTER, _GOOD = 50, 0.05, 0.95
+_RECENT_EPISODES = 50
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,17 @@ class Gates:
         self.gap: float | None = None
         self.successes = 0
         self._recent: list[bool] = []
-        self._best, self._best_at = 0.0, 0
 
     @property
     def success_rate(self) -> float:
         """Of the newest real episodes."""
         return sum(self._recent) / len(self._recent) if self._recent else 0.0
 
-    def observe_ends(self, successes: int, episodes: int, real_steps: int) -> None:
-        """How many real episodes have ended by now, and how many of them in success."""
-        first = successes > 0 and not self.successes
+    def observe_ends(self, successes: int, episodes: int) -> None:
+        """How many real episodes of the newest rollout have ended, and how many of them in success."""
         self.successes += successes
         ends = [True] * successes + [False] * (episodes - successes)
         self._recent = (self._recent + ends)[-_RECENT_EPISODES:]
-        if first or self.success_rate >= self._best + _BETTER:
-            self._best, self._best_at = self.success_rate, real_steps
 
     def observe_error(self, error: dict[str, float]) -> None:
         """One-step figures of rows that were not trained on yet."""
@@ -74,8 +70,7 @@ class Gates:
             return Verdict("poor model")
         if self.gap is not None and self.gap > s.max_gap:
             return Verdict("exploited model")
-        stalled = self.successes and self.success_rate < _GOOD and real_steps - self._best_at > s.patience
-        return Verdict("no progress") if stalled else Verdict("")
+        return Verdict("")
 
     def metrics(self) -> dict[str, float]:
         """Figures to log; the gap is absent until it is known."""
@@ -85,13 +80,11 @@ class Gates:
 
     def get_state(self) -> dict[str, Any]:
         figures = {"error": dict(self.error), "gap": self.gap}
-        ends = {"successes": self.successes, "recent": list(self._recent)}
-        return figures | ends | {"best": self._best, "best_at": self._best_at}
+        return figures | {"successes": self.successes, "recent": list(self._recent)}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.error, self.gap, self.successes = state["error"], state["gap"], state["successes"]
         self._recent = list(state["recent"])
-        self._best, self._best_at = state["best"], state["best_at"]
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class RehearsalMixin:
     def log_rehearsal(self, verdict: Verdict, **values: float | None) -> None:
         """What rehearsal did in this training step, and why it did nothing."""
         self._log("open", float(verdict.open))
-        for reason in ("warm-up", "no success yet", "poor model", "exploited model", "no progress"):
+        for reason in ("warm-up", "no success yet", "poor model", "exploited model"):
             self._log("closed_" + reason.replace(" ", "_").replace("-", "_"), float(verdict.reason == reason))
         for name, value in (self.engine.gates.metrics() | values).items():
             self._log(name, float("nan") if value is None else value)

@@ -67,9 +67,6 @@ class RehearsalSettings(BaseModel):
     mean."""
     max_error: float = Field(0.5, ge=0)
     """Gate for continuous observations: one-step error in units of the observations' one-step change."""
-    patience: int = Field(3000, ge=1)
-    """Gate: real steps without a better success rate, while it is below .95, after which rehearsal rests until there
-    is one. A perfect model helps nothing where the policy has settled on something else in it."""
     gates: bool = True
 
     world_model: Literal["grid", "vector"] = "grid"
