@@ -5,6 +5,7 @@ from preplay_rllib._grid_tracker import GridTracker
 from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid, flatten
 from preplay_rllib._off_policy import RehearsalDQN, RehearsalDQNConfig, RehearsalSAC, RehearsalSACConfig
 from preplay_rllib._ppo import RehearsalPPO, RehearsalPPOConfig
+from preplay_rllib._recent import Recent
 from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
 from preplay_rllib._settings import RehearsalSettings
 from preplay_rllib._train import algorithm_config, train_rehearsal
@@ -14,6 +15,7 @@ __all__ = [
     "GridTracker",
     "MiniGrid",
     "Point",
+    "Recent",
     "RehearsalDQN",
     "RehearsalDQNConfig",
     "RehearsalPPO",

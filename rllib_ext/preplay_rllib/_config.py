@@ -10,10 +10,19 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from preplay.errors import PreplayError
 from preplay_rllib._grid_model import GridModule
 from preplay_rllib._grid_tracker import GridTracker
+from preplay_rllib._latent_model import LatentModule
+from preplay_rllib._latent_tracker import LatentTracker
 from preplay_rllib._minigrid import MiniGrid
 from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Tracker
+from preplay_rllib._recent import Recent
 from preplay_rllib._settings import RehearsalSettings
 from preplay_rllib._vector_model import VectorModule, VectorTracker
+
+_MODELS: dict[str, type[EnsembleModule]] = {
+    "grid": GridModule,
+    "vector": VectorModule,
+    "latent": LatentModule,
+}
 
 
 class RehearsalConfigMixin:
@@ -42,7 +51,13 @@ class RehearsalConfigMixin:
 
     def make_tracker(self) -> Tracker:
         """What follows the real stream for the chosen world model."""
-        return GridTracker() if self.rehearsal_settings.world_model == "grid" else VectorTracker()
+        made = {"grid": GridTracker, "vector": VectorTracker, "latent": lambda: LatentTracker(self._frames)}
+        return made[self.rehearsal_settings.world_model]()
+
+    @property
+    def _frames(self) -> int:
+        """Observations that the policy sees at once."""
+        return self.env_config.get("frames", 1) if self.env is Recent else 1  # type: ignore[attr-defined]
 
     def get_multi_rl_module_spec(self, *, inference_only: bool = False, **kwargs: Any):
         spec = super().get_multi_rl_module_spec(inference_only=inference_only, **kwargs)  # type: ignore[misc]
@@ -58,7 +73,7 @@ class RehearsalConfigMixin:
         return spec
 
     def _model_class(self) -> type[EnsembleModule]:
-        return GridModule if self.rehearsal_settings.world_model == "grid" else VectorModule
+        return _MODELS[self.rehearsal_settings.world_model]
 
     def _world_model_config(self) -> dict[str, Any]:
         settings = self.rehearsal_settings
@@ -66,6 +81,12 @@ class RehearsalConfigMixin:
         if settings.world_model == "grid":
             said = {k: v for k, v in self._set_task(settings).items() if v is not None}
             config |= {"memory": settings.memory} | self._known_task() | said
+        if settings.world_model == "latent":
+            config |= {
+                "memory": settings.memory,
+                "frames": self._frames,
+                "open_loop": settings.model_open_loop,
+            }
         return config
 
     @staticmethod

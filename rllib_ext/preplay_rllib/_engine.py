@@ -42,7 +42,12 @@ class Engine:
         self, settings: RehearsalSettings, tracker: Tracker, seed: int, gamma: float, lambda_: float
     ):
         self.settings, self.tracker, self.seed = settings, tracker, seed
-        self.replay = Replay(settings.replay_capacity, settings.model_members, derive_seed(seed, "bootstrap"))
+        self.replay = Replay(
+            settings.replay_capacity,
+            settings.model_members,
+            derive_seed(seed, "bootstrap"),
+            settings.context,
+        )
         self.gates = Gates(settings)
         self.bonus = FirstVisitBonus(settings.bonus)
         self.iteration = 0
@@ -53,14 +58,17 @@ class Engine:
     ) -> Columns:
         """Judge the model on what has just happened, before it may learn from it; then keep it."""
         rows = self.tracker.track(episodes)
-        if len(self.replay) and self.mixes(real_steps):
-            self.gates.observe_error(call_first(learners, functools.partial(model_error, rows=rows)))
-            self._observe_gap(learners, rows, real_steps)
+        judged = len(self.replay) and self.mixes(real_steps)
+        known = self.replay.sample_alone(_SCALE_ROWS, self.rng("unit")) if judged else {}
         self.replay.add(rows)
+        if judged:
+            fresh = self.replay.newest(len(rows["episode"]))
+            self.gates.observe_error(call_first(learners, functools.partial(model_error, rows=fresh)))
+            self._observe_gap(learners, fresh, known, real_steps)
         self.gates.observe_ends(int(rows["success"].sum()), sum(e.is_done for e in episodes))
         return rows
 
-    def _observe_gap(self, learners: LearnerGroup, rows: Columns, real_steps: int) -> None:
+    def _observe_gap(self, learners: LearnerGroup, rows: Columns, known: Columns, real_steps: int) -> None:
         """Only where something was at stake: without any success yet, imagination and world agree on nothing."""
         horizon = self.horizon(real_steps)
         pairs = known_outcomes(rows, horizon)
@@ -71,7 +79,7 @@ class Engine:
         starts = {name: values[chosen] for name, values in rows.items()}
         branching = self.branching(real_steps, "gap")
         task = functools.partial(imagined_worth, starts=starts, branching=branching, real_steps=real_steps)
-        unit = self.tracker.gap_unit(self.replay.sample(_SCALE_ROWS, 0.0, self.rng("unit")), horizon)
+        unit = self.tracker.gap_unit(known, horizon)
         self.gates.observe_gap(call_first(learners, task), pairs.real_worth, unit)
 
     def train_model(self, learners: LearnerGroup, real_rows: int, timesteps: dict[str, Any]) -> Any:
@@ -82,7 +90,7 @@ class Engine:
             return None
         rng = self.rng("model")
         scales: Any = functools.partial(
-            fit_scales, rows=self.replay.sample(_SCALE_ROWS, 0.0, self.rng("scales"))
+            fit_scales, rows=self.replay.sample_alone(_SCALE_ROWS, self.rng("scales"))
         )
         learners.foreach_learner(scales)
         rows = self.replay.sample(updates * size, self.settings.success_share, rng)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 Columns = dict[str, np.ndarray]
+_PAST = ("observation", "action", "reward", "bootstrap")
 _PATH = 48
 """Steps before a success that count as the way to it; a first success is found by wandering, most of it no way."""
 
@@ -16,10 +17,14 @@ class Replay:
     Every row gets its number of copies in each member's bootstrap, Poisson(1), once and for good: members whose
     samples are redrawn in every update end up alike. Successes are in every member's sample: one that has never seen
     any would veto them all.
+
+    With a ``context`` of W, rows come with the W rows before them in their episode, oldest first, as columns
+    ``past_observation``, ``past_action``, ``past_reward`` and ``past_bootstrap`` [N, W, ...] and ``past_known``
+    bool [N, W], which is false before the episode began (or where it is no longer kept).
     """
 
-    def __init__(self, capacity: int, members: int, seed: int):
-        self.capacity, self.members = capacity, members
+    def __init__(self, capacity: int, members: int, seed: int, context: int = 0):
+        self.capacity, self.members, self.context = capacity, members, context
         self._columns: Columns = {}
         self._size = self._next = 0
         self._rng = np.random.default_rng(seed)
@@ -35,6 +40,8 @@ class Replay:
             "bootstrap": np.maximum(copies, rows["success"][:, None]).astype(np.uint8),
             "on_success": np.zeros(count, bool),
         }
+        if self.context:
+            rows["back"] = self._back(rows["episode"])
         if not self._columns:
             self._columns = {k: np.zeros((self.capacity, *v.shape[1:]), v.dtype) for k, v in rows.items()}
         where = (self._next + np.arange(count)) % self.capacity
@@ -43,6 +50,18 @@ class Replay:
         self._next = int((self._next + count) % self.capacity)
         self._size = min(self._size + count, self.capacity)
         self._mark_successes(rows)
+
+    def _back(self, episode: np.ndarray) -> np.ndarray:
+        """int64: how many rows before each of the new ones the row before it in its episode lies; 0 if nowhere."""
+        back = np.zeros(len(episode), np.int64)
+        for number in np.unique(episode):
+            new = np.flatnonzero(episode == number)
+            back[new[1:]] = np.diff(new)
+            kept = np.flatnonzero(self._column("episode") == number) if self._size else new[:0]
+            if len(kept):
+                age = (self._next - 1 - kept) % self.capacity
+                back[new[0]] = age.min() + 1 + new[0]
+        return back
 
     def _mark_successes(self, rows: Columns) -> None:
         for episode in np.unique(rows["episode"][rows["success"]]):
@@ -57,11 +76,19 @@ class Replay:
 
     def sample(self, count: int, rare_share: float, rng: np.random.Generator) -> Columns:
         """Rows drawn uniformly, a share of them from those that ended an episode by themselves."""
-        return self._take(self._mixed(count, rare_share, "terminated", rng))
+        return self._with_past(self._mixed(count, rare_share, "terminated", rng))
+
+    def sample_alone(self, count: int, rng: np.random.Generator) -> Columns:
+        """Rows drawn uniformly, without their past."""
+        return self._take(self._mixed(count, 0.0, "terminated", rng))
+
+    def newest(self, count: int) -> Columns:
+        """The newest rows, oldest of them first."""
+        return self._with_past((self._next - np.arange(min(count, self._size), 0, -1)) % self.capacity)
 
     def starts(self, count: int, success_share: float, newest: int, rng: np.random.Generator) -> Columns:
         """Rows to branch from, a share of them on the way to a past success, the others among the ``newest``."""
-        return self._take(self._mixed(count, success_share, "on_success", rng, newest))
+        return self._with_past(self._mixed(count, success_share, "on_success", rng, newest))
 
     def _mixed(
         self, count: int, share: float, flag: str, rng: np.random.Generator, newest: int | None = None
@@ -79,6 +106,26 @@ class Replay:
 
     def _take(self, rows: np.ndarray) -> Columns:
         return {name: values[rows] for name, values in self._columns.items()}
+
+    def _with_past(self, rows: np.ndarray) -> Columns:
+        if not self.context:
+            return self._take(rows)
+        at, known = self._trail(rows)
+        past = {f"past_{name}": self._columns[name][at] for name in _PAST}
+        return self._take(rows) | past | {"past_known": known}
+
+    def _trail(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """int64 [N, W] where the rows before these are in the ring, and bool [N, W] whether there are any."""
+        at = np.repeat(rows[:, None], self.context, 1)
+        known = np.zeros(at.shape, bool)
+        here, going = rows, np.ones(len(rows), bool)
+        for w in reversed(range(self.context)):
+            back = self._columns["back"][here]
+            age = (self._next - 1 - here) % self.capacity
+            going = going & (back > 0) & (age + back < self._size)
+            here = np.where(going, (here - back) % self.capacity, here)
+            at[:, w], known[:, w] = here, going
+        return at, known
 
     def get_state(self) -> dict[str, Any]:
         """Everything, so that a resumed run draws the same rows."""

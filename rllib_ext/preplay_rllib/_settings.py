@@ -69,10 +69,16 @@ class RehearsalSettings(BaseModel):
     """Gate for continuous observations: one-step error in units of the observations' one-step change."""
     gates: bool = True
 
-    world_model: Literal["grid", "vector"] = "grid"
-    """``grid`` for MiniGrid's one-hot view, ``vector`` for observations of real numbers."""
+    world_model: Literal["grid", "vector", "latent"] = "grid"
+    """``grid`` for MiniGrid's one-hot view, ``vector`` for real numbers that tell the whole state, ``latent`` for
+    images, and for vectors that do not."""
     memory: bool = True
-    """Without it the grid model forgets what is out of sight and makes it up anew: policies learn to exploit that."""
+    """Without it the grid model forgets what is out of sight and makes it up anew: policies learn to exploit that.
+    The latent model then knows the newest observation only."""
+    model_context: int = Field(16, ge=1)
+    """Earlier steps that the latent model's belief is made from."""
+    model_open_loop: int = Field(5, ge=1)
+    """The latent model is trained to predict up to so many steps on from its own predictions."""
     max_steps: int | None = Field(None, ge=1)
     """The task's time limit, which MiniGrid's reward depends on; the ``MiniGrid`` environment here knows its own."""
     see_through_walls: bool | None = None
@@ -100,6 +106,11 @@ class RehearsalSettings(BaseModel):
         if not all(0 < v <= 1 for v in values):
             raise ValueError(f"real_ratio must lie in (0, 1], got {self.real_ratio}")
         return self
+
+    @property
+    def context(self) -> int:
+        """Rows before a row that the world model has to see."""
+        return self.model_context if self.world_model == "latent" else 0
 
     def imagined_rows(self, real_rows: int, real_steps: int) -> int:
         """Imagined rows that belong to this many real rows."""
