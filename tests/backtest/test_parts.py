@@ -5,6 +5,7 @@ import pytest
 
 from preplay.backtest import (
     Features,
+    View,
     additive,
     calibrated,
     clone_table,
@@ -204,3 +205,13 @@ def test_a_copied_last_observation_forbids_own_results():
     problem = make_problem(make_turns(sessions))
     assert problem.leaks.stale_result
     assert Features(problem).representations == ["grounding", "agreement"]
+
+
+def test_agreement_counts_the_policies_that_may_vouch(key_turns):
+    problem = make_problem(key_turns)
+    turns, agreed = problem.turns, View(Features(problem), ("p30", "p50")).of("agreement")[:, -2]
+    for row in range(0, len(turns), 37):
+        left = {"p10", "p70", "p90"} - {turns.policies[turns.policy[row]]}
+        alike = (turns.question == turns.question[row]) & (turns.exact == turns.exact[row])
+        who = {turns.policies[p] for p in turns.policy[alike]} & left
+        assert agreed[row] == len(who) / len(left)

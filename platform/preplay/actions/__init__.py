@@ -1,8 +1,15 @@
 """Actions with structure: what was called, on what, whether the world knows it, and what came back."""
 
-from preplay.actions._grounding import FEATURES, Grounding, ground
+from preplay.actions._grounding import FEATURES, Grounder, Grounding, ground
 from preplay.actions._harness import Harness, find_harness
-from preplay.actions._knowledge import Fact, KnowledgeBase, build_knowledge, load_knowledge, save_knowledge
+from preplay.actions._knowledge import (
+    Fact,
+    KnowledgeBase,
+    Witnesses,
+    build_knowledge,
+    load_knowledge,
+    save_knowledge,
+)
 from preplay.actions._outcomes import GENERAL_RULES, OutcomeClass, OutcomeClassifier
 from preplay.actions._registry import (
     ENTRY_POINT_GROUP,
@@ -26,6 +33,7 @@ __all__ = [
     "AdapterShares",
     "Call",
     "Fact",
+    "Grounder",
     "Grounding",
     "Harness",
     "KnowledgeBase",
@@ -36,6 +44,7 @@ __all__ = [
     "ParsedAction",
     "Status",
     "StructuredTurns",
+    "Witnesses",
     "adapters",
     "build_knowledge",
     "detect_adapters",

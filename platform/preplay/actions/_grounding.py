@@ -29,27 +29,37 @@ class Grounding:
         return self.features[:, FEATURES.index(name)]
 
 
-def ground(
-    turns: StructuredTurns, base: KnowledgeBase | None = None, *, without: tuple[str, ...] = ()
-) -> Grounding:
-    """Grounding of every action.
+class Grounder:
+    """Grounding of the same turns for any set of left-out policies; what does not depend on it is found once.
 
-    A row's own policy never vouches for it, nor do the policies in ``without``: features of logged policies and
-    of one that is evaluated then mean the same.
+    A row's own policy never vouches for it, nor does one that is left out: features of logged policies and of one
+    that is evaluated then mean the same.
 
     Args:
         turns: Turns taken apart.
         base: Knowledge base built from the same turns; built here when absent.
-        without: Policies whose sessions must not be known.
     """
-    base = base or build_knowledge(turns)
-    here = _Here(turns)
-    gone = np.isin(turns.policies, without)[None] | np.eye(len(turns.policies), dtype=bool)
-    names = _sources(turns, turns.names, here, base, gone)
-    values = _sources(turns, turns.values, here, base, gone)
-    repeats = [_repeated(turns.session, turns.exact), _repeated(turns.session, turns.skeleton)]
-    columns = [*names[:7], *values[:5], *(r > 0 for r in repeats), turns.turn]
-    return Grounding(np.stack(columns, 1).astype(np.float64))
+
+    def __init__(self, turns: StructuredTurns, base: KnowledgeBase | None = None):
+        base = base or build_knowledge(turns)
+        here = _Here(turns)
+        self._turns = turns
+        self._names, self._values = (_Sources(turns, p, here, base) for p in (turns.names, turns.values))
+        self._repeats = [_repeated(turns.session, code) > 0 for code in (turns.exact, turns.skeleton)]
+
+    def __call__(self, without: tuple[str, ...] = ()) -> Grounding:
+        """Grounding of every action when nothing of the policies in ``without`` is known."""
+        gone = np.flatnonzero(np.isin(self._turns.policies, without))
+        names, values = self._names.shares(gone), self._values.shares(gone)
+        columns = [*names[:7], *values[:5], *self._repeats, self._turns.turn]
+        return Grounding(np.stack(columns, 1).astype(np.float64))
+
+
+def ground(
+    turns: StructuredTurns, base: KnowledgeBase | None = None, *, without: tuple[str, ...] = ()
+) -> Grounding:
+    """Grounding of every action; arguments as for :class:`Grounder`."""
+    return Grounder(turns, base)(without)
 
 
 class _Here:
@@ -87,23 +97,31 @@ def _before(known: tuple[np.ndarray, np.ndarray], key: np.ndarray, row: np.ndarr
     return (keys[place] == key) & (first[place] < row)
 
 
-def _sources(
-    turns: StructuredTurns, pairs: Pairs, here: _Here, base: KnowledgeBase, gone: np.ndarray
-) -> list[np.ndarray]:
-    """Number of mentions per row, then shares: task, seen, base, nowhere, refused here, refused anywhere."""
-    row, term = pairs.row, pairs.term
-    key = turns.session[row] * here.size + term
-    task = np.isin(key, here.task)
-    seen = _before(here.shown, key, row)
-    refused_here = _before(here.refused, key, row)
-    place = turns.environment[row] * len(base.vocabulary) + term
-    inside = turns.environment[row] >= 0
-    policy = gone[turns.policy[row]]
-    in_base = inside & base.kinds["shown"].known(place, policy)
-    refused = refused_here | (inside & base.kinds["refused"].known(place, policy) & ~in_base)
-    count = np.bincount(row, minlength=len(turns)).astype(np.float64)
-    kinds = (task, seen, in_base, ~(seen | in_base), refused_here & ~seen, refused)
-    return [count, *(np.bincount(row, k, len(turns)) / np.maximum(count, 1) for k in kinds)]
+class _Sources:
+    """Where the mentions of one kind (names, or values) come from."""
+
+    def __init__(self, turns: StructuredTurns, pairs: Pairs, here: _Here, base: KnowledgeBase):
+        self._row, self._rows = pairs.row, len(turns)
+        key = turns.session[pairs.row] * here.size + pairs.term
+        environment, own = turns.environment[pairs.row], turns.policy[pairs.row]
+        place = np.where(environment >= 0, environment * len(base.vocabulary) + pairs.term, -1)
+        self._shown, self._refused = (base.kinds[kind].find(place, own) for kind in ("shown", "refused"))
+        self._seen = _before(here.shown, key, pairs.row)
+        self._refused_here = _before(here.refused, key, pairs.row)
+        self._count = np.bincount(pairs.row, minlength=self._rows).astype(np.float64)
+        self._task, self._seen_share, self._refused_share = map(
+            self._share, (np.isin(key, here.task), self._seen, self._refused_here & ~self._seen)
+        )
+
+    def shares(self, gone: np.ndarray) -> list[np.ndarray]:
+        """Number of mentions per row, then shares: task, seen, base, nowhere, refused here, refused anywhere."""
+        known = self._shown.count(gone) > 0
+        refused = self._refused_here | (self._refused.count(gone) > 0) & ~known
+        base, nowhere, anywhere = map(self._share, (known, ~(self._seen | known), refused))
+        return [self._count, self._task, self._seen_share, base, nowhere, self._refused_share, anywhere]
+
+    def _share(self, which: np.ndarray) -> np.ndarray:
+        return np.bincount(self._row, which, self._rows) / np.maximum(self._count, 1)
 
 
 def _repeated(session: np.ndarray, code: np.ndarray) -> np.ndarray:

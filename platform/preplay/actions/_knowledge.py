@@ -27,23 +27,43 @@ class Facts:
     key: np.ndarray
     seen: np.ndarray
 
-    def known(self, key: np.ndarray, without: np.ndarray) -> np.ndarray:
-        """bool [Q]: whether a source that is not left out vouches for the term.
+    def find(self, key: np.ndarray, own: np.ndarray) -> "Witnesses":
+        """Who vouches for N terms.
 
         Args:
-            key: int64 [Q] environment × V + term.
-            without: bool [Q, P] sources to leave out per query.
+            key: int64 [N] environment × V + term; negative where the environment is unknown.
+            own: int64 [N] the source that asks.
         """
-        if not len(self.key):
-            return np.zeros(len(key), bool)
-        place = np.searchsorted(self.key, key).clip(max=len(self.key) - 1)
-        hit = self.key[place] == key
-        return hit & (self.seen[place] & ~without).any(1)
+        place = np.full(len(key), -1)
+        if len(self.key):
+            near = np.searchsorted(self.key, key).clip(max=len(self.key) - 1)
+            place = np.where(self.key[near] == key, near, -1)
+        return Witnesses(place, own, self.seen)
 
     def within(self, start: int, size: int, kept: np.ndarray) -> list[int]:
         """Terms with a key in ``[start, start + size)`` that one of the sources ``kept`` bool [P] vouches for."""
         part = slice(*np.searchsorted(self.key, (start, start + size)))
         return (self.key[part][(self.seen[part] & kept).any(1)] - start).tolist()
+
+
+class Witnesses:
+    """Which sources other than their own vouch for N things; whoever else is left out is named with each question.
+
+    Args:
+        place: int64 [N] row of ``seen``; -1 where nobody vouches.
+        own: int64 [N] a source that never counts.
+        seen: bool [K, P].
+    """
+
+    def __init__(self, place: np.ndarray, own: np.ndarray, seen: np.ndarray):
+        self._seen = np.vstack([seen, np.zeros((1, seen.shape[1]), bool)])
+        self._place, self._own = place, own
+        self._others = self._seen.sum(1)[place] - self._seen[place, own]
+
+    def count(self, without: np.ndarray) -> np.ndarray:
+        """int64 [N]: how many sources vouch, without those in ``without`` int64."""
+        gone = sum(self._seen[self._place, source] & (self._own != source) for source in without.tolist())
+        return self._others - gone
 
 
 class Fact(NamedTuple):

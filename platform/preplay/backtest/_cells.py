@@ -3,6 +3,7 @@
 R turns. A cell is a stage (what came back before, how far the session is) with a class (tool, grounding).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from preplay.actions import Grounding, StructuredTurns
 
 _RARE = 0.005
-_KNOWN, _PARTLY, _REFUSED, _FREE = "known names", "unknown names", "refused names", "no names"
+_LEVELS = ("known names", "unknown names", "refused names", "no names")
 _PROGRESS = (0, 1, 2, 4)
 
 
@@ -40,26 +41,36 @@ def make_cells(turns: StructuredTurns, grounding: Grounding) -> Cells:
     fine = np.cumsum(~turns.error) - ~turns.error
     fine = fine - fine[first][turns.session]
     progress = np.searchsorted(_PROGRESS, fine, side="right") - 1
-    stage_names = [
-        f"after {turns.outcomes[b]} ({_PROGRESS[p]}+ useful)" if b >= 0 else "at the start"
-        for b, p in zip(before.tolist(), progress.tolist(), strict=True)
-    ]
     common = np.bincount(turns.tool, minlength=len(turns.tools)) >= _RARE * len(turns)
-    tools = [n if keep else "rare tools" for n, keep in zip(turns.tools, common, strict=True)]
-    level = _level(grounding)
-    repeat = np.where(grounding["exact_repeat"] > 0, " again", "")
-    class_names = [
-        f"{tools[t]} with {lv}{r}" for t, lv, r in zip(turns.tool.tolist(), level, repeat, strict=True)
-    ]
-    stages, stage = np.unique(stage_names, return_inverse=True)
-    classes, action = np.unique(class_names, return_inverse=True)
-    return Cells(stage, action, stages.tolist(), classes.tolist())
+
+    def stage_name(before: int, progress: int) -> str:
+        return (
+            f"after {turns.outcomes[before]} ({_PROGRESS[progress]}+ useful)"
+            if before >= 0
+            else "at the start"
+        )
+
+    def class_name(tool: int, level: int, repeat: int) -> str:
+        return (
+            f"{turns.tools[tool] if common[tool] else 'rare tools'} with {_LEVELS[level]}{' again' * repeat}"
+        )
+
+    stages, stage = _named(stage_name, before, progress)
+    classes, action = _named(class_name, turns.tool, _level(grounding), grounding["exact_repeat"])
+    return Cells(stage, action, stages, classes)
+
+
+def _named(name: Callable[..., str], *codes: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Sorted distinct names of the rows' codes, and the number of each row's name, int64 [R]."""
+    distinct, place = np.unique(np.column_stack(codes).astype(np.int64), axis=0, return_inverse=True)
+    names, number = np.unique([name(*row) for row in distinct.tolist()], return_inverse=True)
+    return names.tolist(), number[place.reshape(-1)]
 
 
 def _level(g: Grounding) -> np.ndarray:
-    """How well names (values where there are no names) are grounded."""
+    """How well names (values where there are no names) are grounded: int64 [R] into ``_LEVELS``."""
     has_names = g["names"] > 0
     unknown = np.where(has_names, g["names_unknown"], g["values_unknown"] * (1 - g["values_task"])) > 0
     refused = g["names_refused_here"] > 0
     any_mention = has_names | (g["values"] > 0)
-    return np.select([~any_mention, refused, unknown], [_FREE, _REFUSED, _PARTLY], _KNOWN)
+    return np.select([~any_mention, refused, unknown], [3, 2, 1], 0)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from preplay.actions import KnowledgeBase, StructuredTurns, build_knowledge, ground
+from preplay.actions import Grounder, Grounding, StructuredTurns, Witnesses
 from preplay.backtest._problem import Problem
 
 Representation = Literal["grounding", "agreement", "results", "embedding"]
@@ -42,23 +42,28 @@ class Features:
 
     def __init__(self, problem: Problem, embedding: np.ndarray | None = None):
         self.problem, self.embedding = problem, embedding
-        self.base: KnowledgeBase = build_knowledge(problem.turns)
+        self.ground = Grounder(problem.turns)
         self.blocks = _blocks(problem.turns)
+        self._others = _Others(problem.turns)
         richest: Representation = "agreement" if problem.leaks.stale_result else "results"
         more: list[Representation] = [] if embedding is None else ["embedding"]
         self.representations: list[Representation] = ["grounding", richest, *more]
 
-    def make(self, without: tuple[str, ...]) -> dict[Representation, np.ndarray]:
-        """float64 [R, ·] per representation; no policy in ``without`` vouches for anything."""
+    def make(self, grounding: Grounding, without: tuple[str, ...]) -> dict[Representation, np.ndarray]:
+        """float64 [R, ·] per representation; no policy in ``without`` vouches for anything.
+
+        Args:
+            grounding: Of the problem's turns, without the same policies.
+            without: Policies left out.
+        """
         turns, blocks = self.problem.turns, self.blocks
-        grounding = ground(turns, self.base, without=without)
         known = (grounding["names_unknown"] == 0) & (grounding["names"] > 0)
         plain = np.column_stack([blocks.state, blocks.tool, grounding.features, known])
-        others = _Others(turns, without)
-        same = np.column_stack([plain, others.share(turns.exact), others.share(turns.skeleton)])
+        others = self._others(without)
+        same = np.column_stack([plain, others.exact, others.skeleton])
         made: dict[Representation, np.ndarray] = {"grounding": plain, "agreement": same}
         if "results" in self.representations:
-            agreed = others.lines()
+            agreed = others.lines
             made["results"] = np.column_stack([same, blocks.outcome, agreed, agreed * blocks.good[:, None]])
         if self.embedding is not None:
             made["embedding"] = np.column_stack([turns.turn, self.embedding])
@@ -95,30 +100,46 @@ def _tool_bag(turns: StructuredTurns) -> np.ndarray:
     ]
 
 
+@dataclass(frozen=True)
+class _Agreement:
+    """Share of the other policies that did, or saw, the same in the same task.
+
+    Args:
+        exact, skeleton: float64 [R] of the action as a whole, and of its tools and identifiers.
+        lines: float64 [R, 2] of the lines of the observation that followed, mean and most.
+    """
+
+    exact: np.ndarray
+    skeleton: np.ndarray
+    lines: np.ndarray
+
+
 class _Others:
-    """How many of the other policies did, or saw, the same in the same task."""
+    """Agreement with the other policies, for any set of left-out ones."""
 
-    def __init__(self, turns: StructuredTurns, without: tuple[str, ...]):
-        self.turns = turns
-        gone = np.isin(turns.policies, without)[None] | np.eye(len(turns.policies), dtype=bool)
-        self.gone, self.left = gone, np.maximum((~gone).sum(1), 1)
+    def __init__(self, turns: StructuredTurns):
+        self._turns = turns
+        every = np.arange(len(turns))
+        self._exact, self._skeleton = (_same(turns, c, every) for c in (turns.exact, turns.skeleton))
+        self._lines = _same(turns, turns.lines.term, turns.lines.row)
 
-    def share(self, code: np.ndarray, row: np.ndarray | None = None) -> np.ndarray:
-        """float64 [N]: share of the other policies with the code in the same task."""
-        turns = self.turns
-        row = np.arange(len(turns)) if row is None else row
-        key = turns.question[row] * (int(code.max(initial=0)) + 1) + code
-        keys, place = np.unique(key, return_inverse=True)
-        seen = np.zeros((len(keys), len(turns.policies)), bool)
-        seen[place, turns.policy[row]] = True
-        mine = turns.policy[row]
-        return (seen[place] & ~self.gone[mine]).sum(1) / self.left[mine]
+    def __call__(self, without: tuple[str, ...]) -> _Agreement:
+        turns = self._turns
+        gone = np.flatnonzero(np.isin(turns.policies, without))
+        left = np.maximum(len(turns.policies) - len(gone) - ~np.isin(turns.policy, gone), 1)
+        exact, skeleton = (found.count(gone) / left for found in (self._exact, self._skeleton))
+        agreed = self._lines.count(gone) / left[turns.lines.row]
+        most = np.zeros(len(turns))
+        np.maximum.at(most, turns.lines.row, agreed)
+        count = np.bincount(turns.lines.row, minlength=len(turns)).clip(1)
+        mean = np.bincount(turns.lines.row, agreed, len(turns)) / count
+        return _Agreement(exact, skeleton, np.column_stack([mean, most]))
 
-    def lines(self) -> np.ndarray:
-        """float64 [R, 2]: agreement on the lines of the observation that followed, mean and most."""
-        lines, rows = self.turns.lines, len(self.turns)
-        agreed = self.share(lines.term, lines.row)
-        most = np.zeros(rows)
-        np.maximum.at(most, lines.row, agreed)
-        count = np.bincount(lines.row, minlength=rows).clip(1)
-        return np.column_stack([np.bincount(lines.row, agreed, rows) / count, most])
+
+def _same(turns: StructuredTurns, code: np.ndarray, row: np.ndarray) -> Witnesses:
+    """Which policies have a row with the code (int64 [N]) in the task of each row int64 [N]."""
+    key = turns.question[row] * (int(code.max(initial=0)) + 1) + code
+    keys, place = np.unique(key, return_inverse=True)
+    seen = np.zeros((len(keys), len(turns.policies)), bool)
+    seen[place, turns.policy[row]] = True
+    return Witnesses(place, turns.policy[row], seen)

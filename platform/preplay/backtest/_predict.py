@@ -81,24 +81,41 @@ def _rates(
     """float64 [R] each: chance that a turn of the targets solves its session, or ends it unsolved."""
     problem = view.features.problem
     kind, learner = name.split("/")
-    success, leave = np.zeros(len(problem.turns)), np.zeros(len(problem.turns))
-    last = np.append(np.diff(problem.turns.session) != 0, True)
+    success = _event_rates(kind, learner, problem.success, view, targets, config, folds)
+    if not problem.leaks.stops_at_success:
+        return success, np.zeros(len(success))
+    key = (kind, *targets, folds)
+    if key not in view.leave:
+        view.leave[key] = _event_rates(
+            kind, "logistic", problem.leave, view, targets, config, folds, least=_LEAVES
+        )
+    return success, view.leave[key]
+
+
+def _event_rates(
+    kind: str,
+    learner: str,
+    event: np.ndarray,
+    view: View,
+    targets: Sequence[int],
+    config: BacktestConfig,
+    folds: int,
+    *,
+    least: float = 0.0,
+) -> np.ndarray:
+    """float64 [R]: chance of the event in the targets' turns; 0 where it is rarer than ``least`` in training."""
+    leaks = view.features.problem.leaks
+    last = np.append(np.diff(view.features.problem.turns.session) != 0, True)
+    found = np.zeros(len(event))
     for usable, test in splits(view, targets, folds):
-        train = usable if problem.leaks.stops_at_success else usable[last[usable]]
+        train = usable if leaks.stops_at_success else usable[last[usable]]
         if kind == "cells":
-            success[test], leave[test] = (
-                _cell_rate(view, y, train, test) for y in (problem.success, problem.leave)
-            )
-            continue
-        features = view.of(kind)  # type: ignore[arg-type]
-        success[test] = event_rate(
-            learner, features, problem.success, train, test, most=config.rows, seed=config.seed  # type: ignore[arg-type]
-        )  # fmt: skip
-        if problem.leaks.stops_at_success and problem.leave[train].mean() > _LEAVES:
-            leave[test] = event_rate(
-                "logistic", features, problem.leave, train, test, most=config.rows, seed=config.seed
-            )
-    return success, leave
+            found[test] = _cell_rate(view, event, train, test)
+        elif event[train].mean() > least:
+            found[test] = event_rate(
+                learner, view.of(kind), event, train, test, most=config.rows, seed=config.seed  # type: ignore[arg-type]
+            )  # fmt: skip
+    return found
 
 
 def _cell_rate(view: View, event: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:

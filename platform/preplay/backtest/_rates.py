@@ -51,6 +51,7 @@ class Boosting:
     """Gradient-boosted trees, small enough for a few thousand rows.
 
     Features are cut into quantiles first: the trees' own binning of weighted rows takes longer than the trees.
+    Constant ones are left out: no tree could split them.
     """
 
     def __init__(self, seed: int = 0):
@@ -64,7 +65,9 @@ class Boosting:
         )
 
     def fit(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> "Boosting":
-        self.edges = [np.unique(column) for column in np.quantile(x, _QUANTILES, axis=0).T]
+        edges = [np.unique(column) for column in np.quantile(x, _QUANTILES, axis=0).T]
+        self.used = [i for i, e in enumerate(edges) if len(e) > 1] or [0]
+        self.edges = [edges[i] for i in self.used]
         self.model.fit(self._binned(x), y, sample_weight=weight)
         return self
 
@@ -72,7 +75,9 @@ class Boosting:
         return self.model.predict_proba(self._binned(x))[:, 1]
 
     def _binned(self, x: np.ndarray) -> np.ndarray:
-        return np.column_stack([np.searchsorted(e, c) for e, c in zip(self.edges, x.T, strict=True)])
+        return np.column_stack(
+            [np.searchsorted(e, x[:, i]) for i, e in zip(self.used, self.edges, strict=True)]
+        )
 
 
 class Neighbours:

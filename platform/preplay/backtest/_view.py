@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from preplay.actions import ground
+from preplay.actions import Grounding
 from preplay.backtest._cells import Cells, make_cells
 from preplay.backtest._features import Features, Representation
 
@@ -21,22 +21,29 @@ class Prediction:
 
 @dataclass
 class View:
-    """The logs as seen when some policies are left out: features and cells, made when first needed."""
+    """The logs as seen when some policies are left out: features and cells, made when first needed.
+
+    ``leave`` holds predicted chances to leave unsolved, which all learners of a representation share.
+    """
 
     features: Features
     without: tuple[str, ...]
     made: dict[Representation, np.ndarray] = field(default_factory=dict)
+    leave: dict[tuple[str | int, ...], np.ndarray] = field(default_factory=dict)
 
     def of(self, representation: Representation) -> np.ndarray:
         """float64 [R, F]."""
         if not self.made:
-            self.made = self.features.make(self.without)
+            self.made = self.features.make(self.grounding, self.without)
         return self.made[representation]
 
     @cached_property
+    def grounding(self) -> Grounding:
+        return self.features.ground(self.without)
+
+    @cached_property
     def cells(self) -> Cells:
-        turns = self.features.problem.turns
-        return make_cells(turns, ground(turns, self.features.base, without=self.without))
+        return make_cells(self.features.problem.turns, self.grounding)
 
 
 def splits(view: View, targets: Sequence[int], folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
