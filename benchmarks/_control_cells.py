@@ -16,21 +16,21 @@ def cells(folder: Path | None, name: str, seeds: int, run: Callable[[int], Cell]
     return [_cell(folder / f"{name}-{seed}.json" if folder else None, seed, run) for seed in range(seeds)]
 
 
-def summarize(found: list[Cell], base: str, oracle: str) -> dict[str, float]:
-    """Per arm: means over seeds, uplift over ``base`` with its 95 % interval, share of the gap closed."""
-    start = _column(found, base, "success")
-    gap = float(np.mean(_column(found, oracle, "success") - start)) if oracle in found[0] else float("nan")
+def summarize(found: list[Cell], base: str, oracle: str, goal: str = "success") -> dict[str, float]:
+    """Per arm: means over seeds, uplift of ``goal`` over ``base`` with its 95 % interval, share of the gap closed."""
+    start = _column(found, base, goal)
+    gap = float(np.mean(_column(found, oracle, goal) - start)) if oracle in found[0] else float("nan")
     out: dict[str, float] = {}
     for arm in found[0]:
         columns = {name: _column(found, arm, name) for name in found[0][arm]}
-        if "success" in columns:
-            uplift = columns["success"] - start
+        if goal in columns:
+            uplift = columns[goal] - start
             out |= {
-                f"{arm} | success": float(columns["success"].mean()),
+                f"{arm} | {goal}": float(columns[goal].mean()),
                 f"{arm} | uplift": float(uplift.mean()),
                 f"{arm} | uplift +-": half_width(uplift),
                 f"{arm} | gap closed": float(uplift.mean() / gap) if gap else float("nan"),
-                f"{arm} | sd over seeds": _deviation(columns.pop("success")),
+                f"{arm} | sd over seeds": _deviation(columns.pop(goal)),
             }
         out |= {f"{arm} | {name}": _mean(values) for name, values in columns.items()}
     return out

@@ -1,4 +1,4 @@
-"""A critic drives an agent: executed success on code-repair and sql-shell, held-out tasks and databases only.
+"""A critic drives an agent: executed success on code-repair, support desk and sql-shell, held-out tasks only.
 
     python -m benchmarks.control --preset debug
 
@@ -9,11 +9,13 @@ five seeds and keeps every cell (a setting and a seed) in ``runs/control_cells``
 """
 
 import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks._common import bench_main
 from benchmarks._control_code import CodeSettings, code_repair
+from benchmarks._control_desk import DeskSettings, support_desk
 from benchmarks._control_relay import sql_relay
 from benchmarks._control_sql import NAMES, SqlSettings, sql_choices
 from preplay.control import prompt_action
@@ -25,6 +27,7 @@ GOALS = {
     "code | IQL | gap closed": ">= .6",
     "code | IQL | success": ">= .85",
     "code | IQL | dangerous": "0",
+    "support desk | IQL | uplift": "> 0",
     "sql, first action | IQL | uplift": ">= .06",
     "sql, final answer | IQL | uplift": ">= .03",
 }
@@ -51,6 +54,9 @@ def run(preset: str) -> dict[str, float]:
         settings = replace(settings, **sizes)
         found = code_repair(name.replace(", ", "-").replace(" ", "-"), seeds, settings, folder)
         out |= _named(name, found)
+    desk = DeskSettings(logged=120, played=40, steps=100, members=2) if debug else DeskSettings()
+    with tempfile.TemporaryDirectory() as cache:
+        out |= _named("support desk", support_desk(seeds, folder, Path(cache), desk))
     data = _shared() / "intercode-sql"
     if data.exists():
         models = LoggedModels(SqlShell(data), data)

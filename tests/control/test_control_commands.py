@@ -1,5 +1,6 @@
 """The commands from logs to a retrained critic, on a small code-repair run."""
 
+import pyarrow as pa
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -7,6 +8,8 @@ from typer.testing import CliRunner
 from preplay.cli._control import add_to
 from preplay.control import AuditLog, Controller, DecisionState
 from preplay.control._commands import evidence_names
+from preplay.critics import load_scorer, saved_encoder
+from preplay.environments import get_environment
 from preplay.environments.code_repair import (
     EVIDENCE,
     Grader,
@@ -78,13 +81,52 @@ def test_trajectories_of_a_noisy_expert_train_a_critic_that_drives(dataset):
     assert set(turns["policy"].to_pylist()) == {"noisy expert"}
     run("critic", "train", data, "--output", critic, "--algorithm", "logistic")
     out = run("control", "simulate", "--critic", critic, "--sessions", "8", "--generator", "reckless")
-    measured = {
-        line.split("│")[1].strip(): line.split("│")[2].strip() for line in out.splitlines() if "│" in line
-    }
-    assert float(measured["success with critic"]) >= float(measured["success without critic"])
-    assert float(measured["dangerous actions with critic"]) == 0
+    played = measured(out)
+    assert float(played["success with critic"]) >= float(played["success without critic"])
+    assert float(played["dangerous actions with critic"]) == 0
     audit = str(dataset / "expert-audit")
     controller = Controller.load(critic, audit=audit)
     decision = controller.decide(DecisionState("Write f.", ""), ["def f():\n    return 1\n"])
     controller.record(decision, reward=1.0)
     assert (decision.outcome, AuditLog(audit).read()["reward"].to_pylist()) == ("chosen", [1.0])
+
+
+def test_a_critic_of_plain_text_reads_sentences_and_drives_a_support_agent(dataset, ray2):
+    """Logs without candidates, tasks or rewards of 1: embeddings by default, saved with the critic, found again."""
+    desk = get_environment("support_desk")
+    logs = [desk.simulate(policy, 20, seed=0) for policy in desk.behaviour_policies().values()]
+    data, critic, audit = (str(dataset / name) for name in ("desk", "desk-critic", "desk-audit"))
+    write_dataset(pa.concat_tables(logs), data, config={})
+    cache = str(dataset / "cache")
+    out = run("critic", "train", data, "--output", critic, "--steps", "40", "--cache", cache)
+    assert measured(out)["auc"] == "–"  # no reward says "right"
+    assert -1 <= float(measured(out)["return correlation"]) <= 1
+    encoder = saved_encoder(critic)
+    assert encoder.encoder is not None
+    assert encoder.fingerprint == load_scorer(critic).fingerprint
+    played = measured(
+        run(
+            "control",
+            "simulate",
+            "--critic",
+            critic,
+            "--environment",
+            "support_desk",
+            "--sessions",
+            "2",
+            "--audit",
+            audit,
+        )
+    )
+    gain = float(played["return with critic"]) - float(played["return without critic"])
+    assert float(played["uplift"]) == pytest.approx(gain, abs=2e-3)
+    rows = AuditLog(audit).read()
+    assert set(rows["session_id"].to_pylist()) == {"0-0", "0-1"}
+    assert rows["reward"].null_count == 0
+    assert {len(pool) for pool in rows["candidates"].to_pylist()} == {4}
+
+
+def measured(output: str) -> dict[str, str]:
+    """Values by measure of a printed table."""
+    rows = [line.split("│") for line in output.splitlines() if "│" in line]
+    return {row[1].strip(): row[2].strip() for row in rows}

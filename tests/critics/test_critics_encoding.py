@@ -11,12 +11,14 @@ from preplay.critics import (
     ActionEncoder,
     ChunkConfig,
     DecisionState,
+    decision_texts,
     decisions_from_turns,
     pool_features,
     split_groups,
     split_text,
     summarize,
 )
+from preplay.critics._evaluate import returns_to_go
 from preplay.errors import PreplayError
 from preplay.logs import TURN_SCHEMA
 
@@ -165,6 +167,56 @@ def test_splits_are_by_task():
     train, held = split_groups(data, 0.33, np.random.default_rng(0))
     assert set(train.group).isdisjoint(held.group)
     assert len(set(held.group)) == 2
+
+
+def test_a_bot_with_one_task_is_split_by_session():
+    rows = [turn(f"a{i}", t, "x", 0.0, t == 1, {}) for i in range(4) for t in (0, 1)]
+    data = decisions_from_turns(turns_of(rows), ActionEncoder())
+    assert data.group.tolist() == ["a0", "a0", "a1", "a1", "a2", "a2", "a3", "a3"]
+
+
+def test_returns_to_go_by_hand():
+    rows = [turn("a", t, "x", reward, t == 2, {}) for t, reward in enumerate((1.0, 2.0, 4.0))]
+    data = decisions_from_turns(turns_of([*rows, turn("b", 0, "x", 8.0, True, {})]), ActionEncoder())
+    assert returns_to_go(data, 0.5).tolist() == [1 + 0.5 * (2 + 0.5 * 4), 2 + 0.5 * 4, 4.0, 8.0]
+
+
+class Letters:
+    """A sentence encoder whose vector counts the letters a and b."""
+
+    def encode(self, texts):
+        return np.array([[t.count("a"), t.count("b")] for t in texts], np.float32).reshape(-1, 2)
+
+
+def test_a_state_is_the_sum_of_its_task_and_its_observation():
+    """The task is embedded apart from the observation: one that never changes shifts all states alike."""
+    encoder = ActionEncoder(encoder=Letters())  # type: ignore[arg-type]
+    pools = encoder.encode([DecisionState("aa", "b"), DecisionState("aa", "bbb")], [["x"], ["y"]])
+    assert pools.state_embedding.tolist() == [[2.0, 1.0], [2.0, 3.0]]
+
+
+def test_the_texts_that_are_embedded_are_known_beforehand():
+    """Parts of long actions, tasks and observations, each once: what runs on a cluster before the arrays are made."""
+    long = "".join(f"a{i:03}\n" for i in range(200))
+    rows = [turn("a1", 0, "x", 0.0, False, {"candidates": ["x", long]}), turn("a1", 1, "x", 1.0, True, {})]
+    encoder = ActionEncoder(encoder=Letters())  # type: ignore[arg-type]
+    asked: list[str] = []
+    encoder.encoder.encode = lambda texts: (asked.extend(texts), np.zeros((len(texts), 2), np.float32))[1]  # type: ignore[union-attr]
+    decisions_from_turns(turns_of(rows), encoder)
+    known = decision_texts(turns_of(rows), encoder)
+    assert len(known) == len(set(known)) == 6  # x, two parts of the long one, the task, two observations
+    assert set(known) == set(asked)
+
+
+def test_banks_of_different_width_are_joined():
+    encoder = ActionEncoder(encoder=Letters())  # type: ignore[arg-type]
+    short = encoder.encode([DecisionState("t", "o")], [["a"]])
+    long = encoder.encode([DecisionState("t", "o")], [["b" * 1500, "ab"]])
+    assert (short.chunks.exists.shape, long.chunks.exists.shape) == ((1, 1), (2, 3))
+    both = short.concatenate(long)
+    assert both.chunks.exists.tolist() == [[True, False, False], [True, True, True], [True, False, False]]
+    assert both.chunks.embeddings[:, 0].tolist() == [[1.0, 0.0], [0.0, 600.0], [1.0, 1.0]]
+    assert both.text.tolist() == [0, 1, 2]
 
 
 def test_bad_input_is_refused():

@@ -185,8 +185,19 @@ def test_nothing_to_learn_from_is_an_error():
     data = chain(3)
     with pytest.raises(PreplayError, match="no decisions"):
         train_critic(FAST, data.select(np.zeros(len(data), bool)), seed=0)
-    with pytest.raises(PreplayError, match="same outcome"):
+    with pytest.raises(PreplayError, match="all are alike"):
         train_classifier("logistic", tabular([(0, 0, 1.0, -1, True)] * 9, 1, 2), seed=0)
+    for algorithm in (
+        "bc",
+        "awr",
+        "actor_critic",
+    ):  # an actor over pools of one would be left as it was drawn
+        with pytest.raises(PreplayError, match="lists one only"):
+            train_critic(
+                FAST.model_copy(update={"algorithm": algorithm}),
+                tabular([(0, 0, 1.0, -1, True)] * 9, 1, 1),
+                seed=0,
+            )
 
 
 def test_training_leaves_the_global_random_state_alone():

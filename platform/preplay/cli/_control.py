@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from preplay.cli._console import Seed, console
+from preplay.cli._console import Cache, Seed, cache_folder, console
 
 Dataset = Annotated[str, typer.Argument(help="Dataset written by `ingest`.")]
 CriticFolder = Annotated[str, typer.Option("--critic", help="Critic written by `critic train`.")]
@@ -57,6 +57,12 @@ def train(
     ] = Algorithm.iql,
     members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,
     steps: Annotated[int, typer.Option(help="Steps of training per network.")] = 400,
+    gamma: Annotated[float, typer.Option(min=0, max=1, help="Discount of one turn.")] = 0.95,
+    embed: Annotated[
+        bool | None,
+        typer.Option(help="Read sentence embeddings, too; by default where most actions are plain text."),
+    ] = None,
+    cache: Cache = None,
     seed: Seed = None,
 ) -> None:
     """Train on three quarters of the tasks; print how it does on the other quarter.
@@ -70,8 +76,11 @@ def train(
     if name == "logistic" or name == "boosting":
         config = name
     else:
-        config = CriticConfig(algorithm=name, members=members, steps=steps)
-    metrics = train_from_dataset(dataset, output, config, seed=seed or 0)
+        config = CriticConfig(algorithm=name, members=members, steps=steps, gamma=gamma)
+    with console.status("Encoding states and actions, then training"):
+        metrics = train_from_dataset(
+            dataset, output, config, seed=seed or 0, embed=embed, cache=cache_folder(cache)
+        )
     _print("Critic on held-out tasks", asdict(metrics))
     console.print(f"Critic written to [bold]{output}[/].")
 
@@ -112,17 +121,32 @@ def simulate(
     audit: Annotated[
         str | None, typer.Option(help="Append every decision to the audit log in this folder.")
     ] = None,
+    environment: Annotated[
+        str, typer.Option(help="code-repair, or a text environment: support_desk, support_desk_long.")
+    ] = "code-repair",
     generator: Generator = "plausible",
     seed: Seed = None,
 ) -> None:
-    """Repair code with and without the critic; every choice is executed in a sandbox.
+    """Play with and without the critic. Code is executed in a sandbox, a support agent meets simulated customers.
 
-    Example: `preplay control simulate --critic runs/mine/critic --sessions 64 --audit runs/mine/audit`
+    Examples:
+
+    `preplay control simulate --critic runs/mine/critic --sessions 64 --audit runs/mine/audit`
+
+    `preplay control simulate --critic runs/demo/critic --environment support_desk`
     """
-    from preplay.control import simulate_code_repair
+    from preplay.control import simulate_code_repair, simulate_conversations
 
-    result = simulate_code_repair(critic, sessions=sessions, seed=seed or 0, source=generator, audit=audit)
-    _print(f"code-repair, {sessions} sessions", result)
+    with console.status("Playing"):
+        if environment == "code-repair":
+            result = simulate_code_repair(
+                critic, sessions=sessions, seed=seed or 0, source=generator, audit=audit
+            )
+        else:
+            result = simulate_conversations(
+                critic, environment, sessions=sessions, seed=seed or 0, audit=audit
+            )
+    _print(f"{environment}, {sessions} sessions", result)
 
 
 def analyze(audit: Audit, critic: CriticFolder) -> None:

@@ -15,7 +15,6 @@ from preplay.control._commands import (
     evaluate_on_dataset,
     record_noisy_expert,
     retrain_from_audit,
-    simulate_code_repair,
     train_from_dataset,
 )
 from preplay.control._controller import Controller, ControllerConfig
@@ -25,6 +24,7 @@ from preplay.control._pool_size import PoolSizePoint, choose_pool_size, pool_siz
 from preplay.control._retrain import RetrainResult, compare_critics, decisions_turns, replace_critic, retrain
 from preplay.control._review import ReviewPair, ReviewSheet, review_sheet
 from preplay.control._rules import DEFAULT_RULES, RISKS, Rule, judge, risks_of
+from preplay.control._simulate import simulate_code_repair, simulate_conversations
 from preplay.critics import DecisionState
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "risk_coverage",
     "risks_of",
     "simulate_code_repair",
+    "simulate_conversations",
     "train_from_dataset",
     "upper_bound",
 ]

@@ -1,24 +1,23 @@
 """What the command line does, as plain functions."""
 
 import json
-from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from preplay.actions import PLAIN, detect_adapters
 from preplay.artifacts import open_artifact
 from preplay.control._analyze import FailureAnalysis, analyze_failures
 from preplay.control._audit import AuditLog
-from preplay.control._controller import Controller
 from preplay.control._retrain import RetrainResult, decisions_turns, replace_critic, retrain
 from preplay.critics import (
     ActionEncoder,
     ClassifierKind,
     CriticConfig,
     CriticMetrics,
-    DecisionState,
+    decision_texts,
     decisions_from_turns,
     evaluate_critic,
     load_scorer,
@@ -28,11 +27,10 @@ from preplay.critics import (
     train_classifier,
     train_critic,
 )
+from preplay.embedding import EncoderConfig, embedded_encoder
 from preplay.environments.code_repair import (
-    EVIDENCE,
     Grader,
     SandboxConfig,
-    Session,
     SessionConfig,
     generator,
     log_sessions,
@@ -42,7 +40,6 @@ from preplay.environments.code_repair import (
 )
 from preplay.errors import PreplayError
 from preplay.logs import load_turns
-from preplay.rewards import dangerous_calls
 from preplay.seeding import numpy_rng
 
 HELD_OUT = 0.25
@@ -55,24 +52,41 @@ def train_from_dataset(
     *,
     seed: int,
     horizon: int | None = None,
+    embed: bool | None = None,
+    cache: Path = Path("embedding-cache"),
 ) -> CriticMetrics:
-    """Train on three quarters of a dataset's tasks, measure on the rest, write the critic (or plain classifier)."""
+    """Train on three quarters of a dataset's tasks, measure on the rest, write the critic (or plain classifier).
+
+    Args:
+        embed: Whether the critic reads sentence embeddings beside the actions' structure; by default where most
+            actions are plain text, whose structure says little.
+        cache: Folder in which embeddings are kept for the next time, where there are any.
+    """
     turns = load_turns(dataset)
     longest = int(np.max(turns["turn"].to_numpy())) + 1
+    embed = is_plain_text(turns) if embed is None else embed
     encoder = ActionEncoder(horizon=horizon or longest, evidence=evidence_names(turns))
+    if embed:
+        encoder.encoder = embedded_encoder(decision_texts(turns, encoder), EncoderConfig(), cache)
     train, held = split_groups(
         decisions_from_turns(turns, encoder), HELD_OUT, numpy_rng(seed, "held-out tasks")
     )
+    known = {"feature_names": encoder.feature_names, "fingerprint": encoder.fingerprint}
     if isinstance(config, CriticConfig):
-        critic = train_critic(config, train, seed=seed, feature_names=encoder.feature_names)
+        critic = train_critic(config, train, seed=seed, **known)
     else:
-        critic = train_classifier(config, train, seed=seed, feature_names=encoder.feature_names)
+        critic = train_classifier(config, train, seed=seed, **known)
     metrics = evaluate_critic(critic, held)
     inputs = {"dataset": open_artifact(dataset, "dataset").manifest.content_hash}
     save_scorer(
         critic, output, encoder=encoder, inputs=inputs, metrics=asdict(metrics) | {"split_seed": seed}
     )
     return metrics
+
+
+def is_plain_text(turns: pa.Table) -> bool:
+    """Whether no adapter reads the structure of most actions."""
+    return detect_adapters(turns["action"].to_pylist()).shares.get(PLAIN, 0.0) > 0.5
 
 
 def evidence_names(turns: pa.Table) -> tuple[str, ...]:
@@ -109,36 +123,6 @@ def evaluate_on_dataset(critic: str, dataset: str) -> CriticMetrics:
     return evaluate_critic(load_scorer(critic), data)
 
 
-def simulate_code_repair(
-    critic: str, *, sessions: int, seed: int, source: str = "plausible", audit: str | None = None
-) -> dict[str, float]:
-    """Play code-repair with and without a critic on the tasks held out by ``seed``; choices are executed."""
-    _, tasks = split_tasks(seed)
-    grader, agent = Grader(SandboxConfig(seconds=0.1)), generator(source)
-    scorer, encoder = load_scorer(critic), saved_encoder(critic)
-    if encoder.evidence not in ((), EVIDENCE):
-        raise PreplayError(
-            f"the critic reads evidence that code-repair does not give: {', '.join(encoder.evidence)}.",
-            where=critic,
-            fix="Simulate a critic of code-repair logs (`preplay control record` writes some).",
-        )
-    config = SessionConfig(evidence=bool(encoder.evidence))
-    solved: dict[str, list[bool]] = defaultdict(list)
-    dangerous: dict[str, int] = {"without": 0, "with": 0}
-    for number in range(sessions):
-        for arm in ("without", "with"):
-            log = AuditLog(audit, session=f"{seed}-{number}") if audit and arm == "with" else None
-            controller = Controller(scorer, encoder, audit=log) if arm == "with" else None
-            task, rng = tasks[number % len(tasks)], numpy_rng(seed, "simulate", number)
-            session = Session(task, agent, grader, rng, config)
-            done, bad = _play(session, controller)
-            solved[arm].append(done)
-            dangerous[arm] += bad
-    rates = {f"success {arm} critic": float(np.mean(values)) for arm, values in solved.items()}
-    uplift = {"uplift": rates["success with critic"] - rates["success without critic"]}
-    return rates | uplift | {f"dangerous actions {arm} critic": float(n) for arm, n in dangerous.items()}
-
-
 def analyze_audit(audit: str, critic: str) -> FailureAnalysis:
     """Sort an audit log's failures by cause; a candidate is right where it succeeded anywhere in its task."""
     log = AuditLog(audit)
@@ -170,23 +154,6 @@ def retrain_from_audit(
     chosen, result = retrain(current, old, decisions_from_turns(turns, encoder), held, seed=seed)
     replace_critic(output, chosen, result, encoder=encoder)
     return result
-
-
-def _play(session: Session, controller: Controller | None) -> tuple[bool, int]:
-    dangerous = 0
-    while True:
-        codes = [candidate.code for candidate in session.pool]
-        state = DecisionState(session.task.prompt, session.observation, session.turn)
-        decision = controller.decide(state, codes, evidence=session.evidence) if controller else None
-        action = codes[0] if decision is None else decision.action
-        if action is None:
-            return False, dangerous
-        dangerous += bool(dangerous_calls(action))
-        result = session.step(action)
-        if controller and decision:
-            controller.record(decision, reward=result.reward, success=result.solved)
-        if result.terminated or result.truncated:
-            return result.solved, dangerous
 
 
 def _candidates_of(turns: pa.Table) -> list[tuple[str, str]]:

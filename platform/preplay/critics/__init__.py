@@ -4,7 +4,7 @@ from preplay.critics._chunks import ChunkBank, ChunkConfig, split_text
 from preplay.critics._classifier import ClassifierKind, RewardClassifier, train_classifier
 from preplay.critics._config import Algorithm, CriticConfig
 from preplay.critics._critic import Critic, Scores, load_critic, save_critic, saved_encoder
-from preplay.critics._decisions import Decisions, decisions_from_turns, split_groups
+from preplay.critics._decisions import Decisions, decision_texts, decisions_from_turns, split_groups
 from preplay.critics._distill import distill, rank_agreement
 from preplay.critics._encoder import ActionEncoder, DecisionState, EncodedPools
 from preplay.critics._ensemble import join_critics
@@ -36,6 +36,7 @@ __all__ = [
     "auc",
     "bootstrap_target",
     "cql_penalty",
+    "decision_texts",
     "decisions_from_turns",
     "distill",
     "evaluate_critic",

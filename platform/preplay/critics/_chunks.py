@@ -23,6 +23,12 @@ class ChunkBank:
     embeddings: np.ndarray
     exists: np.ndarray
 
+    def concatenate(self, other: "ChunkBank") -> "ChunkBank":
+        """Both, one after the other, as wide as the wider one."""
+        parts = max(self.exists.shape[1], other.exists.shape[1])
+        wide = [(_padded(bank.embeddings, parts), _padded(bank.exists, parts)) for bank in (self, other)]
+        return ChunkBank(*(np.concatenate(pair) for pair in zip(*wide, strict=True)))
+
 
 def split_text(text: str, characters: int) -> list[str]:
     """Cut at blank lines, else at lines, else anywhere; nothing is dropped."""
@@ -42,16 +48,22 @@ def embed_chunks(texts: Sequence[str], encoder: CachedEncoder | None, config: Ch
         return ChunkBank(np.zeros((len(texts), 1, 0), np.float32), np.ones((len(texts), 1), bool))
     parts = [split_text(text, config.characters) for text in texts]
     vectors = encoder.encode([part for group in parts for part in group])
-    out = np.zeros((len(texts), config.parts, vectors.shape[1]), np.float32)
-    exists = np.zeros((len(texts), config.parts), bool)
+    most = min(config.parts, max(map(len, parts), default=1))
+    out = np.zeros((len(texts), most, vectors.shape[1]), np.float32)
+    exists = np.zeros((len(texts), most), bool)
     start = 0
     for row, group in enumerate(parts):
         own = vectors[start : start + len(group)]
         start += len(group)
-        pooled = [piece.mean(axis=0) for piece in np.array_split(own, min(len(own), config.parts))]
+        pooled = [piece.mean(axis=0) for piece in np.array_split(own, min(len(own), most))]
         out[row, : len(pooled)] = pooled
         exists[row, : len(pooled)] = True
     return ChunkBank(out, exists)
+
+
+def _padded(values: np.ndarray, parts: int) -> np.ndarray:
+    missing = [(0, 0), (0, parts - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
+    return np.pad(values, missing)
 
 
 def _slices(line: str, characters: int) -> list[str]:

@@ -69,7 +69,10 @@ def train_classifier(
         feature_names, fingerprint: Of the action encoder and its sentence encoder, kept with the classifier.
     """
     if len(np.unique(data.success)) < 2:
-        raise PreplayError("all logged actions have the same outcome: nothing to tell apart.")
+        raise PreplayError(
+            "a classifier tells right actions (a reward of 1, or extras.solved) from others, and here all are alike.",
+            fix="Use iql or cql, which learn from rewards of any size over the whole session.",
+        )
     fit, held = split_groups(data, 1 / 3, numpy_rng(seed, "calibration"))
     slope, intercept = 1.0, 0.0
     if len(np.unique(fit.success)) == len(np.unique(held.success)) == 2:

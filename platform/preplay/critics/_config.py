@@ -55,7 +55,7 @@ class CriticConfig(BaseModel):
     steps: int = Field(default=400, ge=1)
     batch_size: int = Field(default=128, ge=1)
     learning_rate: float = Field(default=2e-3, gt=0)
-    weight_decay: float = Field(default=10.0, ge=0)
+    weight_decay: float = Field(default=3.0, ge=0)
     """AdamW's. Strong by design: with dozens of tasks, a free network learns the tasks by heart."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     """Share of the input features hidden from the network in each step of training."""

@@ -15,7 +15,7 @@ from preplay.critics._config import CriticConfig
 from preplay.critics._encoder import FEATURE_VERSION, ActionEncoder, EncodedPools
 from preplay.critics._network import ActionNet, NetworkSize, StateNet, TwinQ
 from preplay.critics._scaler import Scaler
-from preplay.embedding import CachedEncoder, EncoderFingerprint, check_fingerprint
+from preplay.embedding import CachedEncoder, EncoderConfig, EncoderFingerprint, check_fingerprint
 from preplay.errors import PreplayError
 
 KIND = "critic"
@@ -180,10 +180,20 @@ def check_features(config: dict[str, Any], uri: str | Path) -> None:
 
 
 def saved_encoder(uri: str | Path, encoder: CachedEncoder | None = None) -> ActionEncoder:
-    """The action encoder that a critic was saved with, on top of this sentence encoder (None: structure alone)."""
-    settings = open_artifact(uri, KIND).manifest.config.get("encoder")
+    """The action encoder that a critic was saved with.
+
+    Args:
+        encoder: Sentence encoder to use; by default the one that the critic was trained with is loaded where there
+            was one.
+    """
+    config = open_artifact(uri, KIND).manifest.config
+    settings = config.get("encoder")
     if settings is None:
         raise PreplayError("the critic was saved without its encoder's settings.", where=str(uri))
+    if encoder is None and config["fingerprint"] and settings["sentence"]:
+        expect = EncoderFingerprint.model_validate(config["fingerprint"])
+        sentence = EncoderConfig.model_validate(settings["sentence"] | {"device": "auto"})
+        encoder = CachedEncoder(sentence, expect=expect)
     return ActionEncoder.from_settings(settings, encoder)
 
 

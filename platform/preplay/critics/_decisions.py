@@ -107,13 +107,13 @@ def decisions_from_turns(
         turns: Table in the Turn schema.
         encoder: Makes features of states and candidates.
         rewards: float64 [R, H] in place of the logged reward, in the order of the turns.
-        group_key: Key in ``extras`` (else the task, else the session) that names the unit of splits.
+        group_key: Key in ``extras`` (else the task) that names the unit of splits; it is the session where all share
+            one task, as with a bot that always has the same instructions.
     """
     order = np.lexsort((turns["turn"].to_numpy(), turns["session_id"].to_numpy(zero_copy_only=False)))
     rows = turns.take(pa.array(order)).to_pylist()
     extras = [_extras(row) for row in rows]
-    pools = [_pool(row, extra) for row, extra in zip(rows, extras, strict=True)]
-    states = [DecisionState(row["task"] or "", row["observation"], row["turn"]) for row in rows]
+    states, pools = _states(rows), [_pool(row, extra) for row, extra in zip(rows, extras, strict=True)]
     encoded = encoder.encode(states, pools, [extra.get("evidence") for extra in extras])
     chosen = [
         int(start) + _place(row, extra, pool)
@@ -142,26 +142,34 @@ def decisions_from_turns(
         terminated=np.array([row["terminated"] for row in rows], bool),
         truncated=np.array([row["truncated"] for row in rows], bool),
         session=np.unique(ids, return_inverse=True)[1].astype(np.int64),
-        group=np.array(
-            [
-                str(e.get(group_key) or r["task"] or r["session_id"])
-                for e, r in zip(extras, rows, strict=True)
-            ],
-            object,
-        ),
+        group=_groups(rows, extras, group_key),
     )
+
+
+def decision_texts(turns: pa.Table, encoder: ActionEncoder) -> list[str]:
+    """The distinct texts that :func:`decisions_from_turns` asks ``encoder``'s sentence encoder about."""
+    rows = turns.to_pylist()
+    return encoder.texts(_states(rows), [_pool(row, _extras(row)) for row in rows])
 
 
 def split_groups(data: Decisions, share: float, rng: np.random.Generator) -> tuple[Decisions, Decisions]:
     """Split by group (task): the second part holds about ``share`` of the groups, never a group of the first."""
     groups = np.unique(data.group.astype(str))
     if len(groups) < 2:
-        raise PreplayError(
-            "one group (task) cannot be split.", fix="Log more tasks, or name the groups in extras."
-        )
+        raise PreplayError("one session cannot be split into training and test.", fix="Log more sessions.")
     count = min(len(groups) - 1, max(1, round(share * len(groups))))
     held = np.isin(data.group.astype(str), rng.choice(groups, count, replace=False))
     return data.select(~held), data.select(held)
+
+
+def _states(rows: Sequence[Mapping[str, Any]]) -> list[DecisionState]:
+    return [DecisionState(row["task"] or "", row["observation"], row["turn"]) for row in rows]
+
+
+def _groups(rows: Sequence[Mapping[str, Any]], extras: Sequence[Mapping[str, Any]], key: str) -> np.ndarray:
+    named = [str(e.get(key) or r["task"] or r["session_id"]) for e, r in zip(extras, rows, strict=True)]
+    sessions = [r["session_id"] for r in rows]
+    return np.array(sessions if len(set(named)) < 2 else named, object)
 
 
 def _extras(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from preplay.critics._chunks import ChunkBank, ChunkConfig, embed_chunks
+from preplay.critics._chunks import ChunkBank, ChunkConfig, embed_chunks, split_text
 from preplay.critics._features import DENSE, pool_features
 from preplay.embedding import CachedEncoder, EncoderFingerprint
 from preplay.errors import PreplayError
 
-FEATURE_VERSION = 1
+FEATURE_VERSION = 2
 """Raised whenever a feature changes its meaning; critics of another version are refused."""
 
 _POOL_COLUMNS = [DENSE.index(name) for name in ("agreement", "similarity", "same_as_state")]
@@ -44,7 +44,7 @@ class EncodedPools:
         offsets: int64 [N + 1].
         text: Row in ``chunks`` of each candidate, int64 [M].
         chunks: Embedded parts of the distinct candidates.
-        state_embedding: float32 [N, D]; D is 0 without an encoder.
+        state_embedding: float32 [N, D], task plus observation; D is 0 without an encoder.
     """
 
     state: np.ndarray
@@ -73,16 +73,12 @@ class EncodedPools:
 
     def concatenate(self, other: "EncodedPools") -> "EncodedPools":
         """Both, one after the other."""
-        chunks = ChunkBank(
-            np.concatenate([self.chunks.embeddings, other.chunks.embeddings]),
-            np.concatenate([self.chunks.exists, other.chunks.exists]),
-        )
         return EncodedPools(
             np.concatenate([self.state, other.state]),
             np.concatenate([self.features, other.features]),
             np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]),
             np.concatenate([self.text, other.text + len(self.chunks.exists)]),
-            chunks,
+            self.chunks.concatenate(other.chunks),
             np.concatenate([self.state_embedding, other.state_embedding]),
         )
 
@@ -107,9 +103,10 @@ class ActionEncoder:
     encoder: CachedEncoder | None = None
 
     def settings(self) -> dict[str, Any]:
-        """What an equal encoder is made from, apart from the sentence encoder."""
+        """What an equal encoder is made from; ``sentence`` says how the sentence encoder is loaded."""
         own = {"horizon": self.horizon, "hashed": self.hashed, "evidence": list(self.evidence)}
-        return own | {"chunks": asdict(self.chunks)}
+        sentence = self.encoder.config.model_dump(mode="json") if self.encoder else None
+        return own | {"chunks": asdict(self.chunks), "sentence": sentence}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any], encoder: CachedEncoder | None = None) -> "ActionEncoder":
@@ -155,8 +152,13 @@ class ActionEncoder:
             offsets=np.concatenate([[0], np.cumsum([len(pool) for pool in pools])]).astype(np.int64),
             text=np.array([rows[text] for pool in pools for text in pool], np.int64),
             chunks=embed_chunks(texts, self.encoder, self.chunks),
-            state_embedding=self._embed_states([s.text for s in states]),
+            state_embedding=self._embed_states(states),
         )
+
+    def texts(self, states: Sequence[DecisionState], pools: Sequence[Sequence[str]]) -> list[str]:
+        """The distinct texts that :meth:`encode` embeds."""
+        parts = (part for pool in pools for text in pool for part in split_text(text, self.chunks.characters))
+        return list(dict.fromkeys([*parts, *(s.task for s in states), *(s.observation for s in states)]))
 
     def _candidates(
         self, state: DecisionState, pool: Sequence[str], evidence: Sequence[Sequence[float]] | None
@@ -178,5 +180,10 @@ class ActionEncoder:
         own = np.array([state.turn / self.horizon, *sizes], np.float32)
         return np.concatenate([own, shared.mean(axis=0), shared.max(axis=0)]).astype(np.float32)
 
-    def _embed_states(self, texts: Sequence[str]) -> np.ndarray:
-        return self.encoder.encode(texts) if self.encoder else np.zeros((len(texts), 0), np.float32)
+    def _embed_states(self, states: Sequence[DecisionState]) -> np.ndarray:
+        """Two texts, two vectors, one sum: a task that is always the same must not dilute what was just seen."""
+        if self.encoder is None:
+            return np.zeros((len(states), 0), np.float32)
+        return self.encoder.encode([s.task for s in states]) + self.encoder.encode(
+            [s.observation for s in states]
+        )

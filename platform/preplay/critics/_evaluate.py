@@ -35,6 +35,8 @@ class CriticMetrics:
         calibration_error: Expected calibration error of the scores as probabilities: the best monotone map of half of
             the tasks, measured on the other half.
         chosen_rank: Mean rank share of the executed candidate in its pool, 0 the best.
+        return_correlation: Spearman's correlation of the executed actions' scores with the return that followed,
+            discounted like the critic (a classifier: not at all). What is left where no reward says "right".
     """
 
     decisions: int
@@ -43,6 +45,7 @@ class CriticMetrics:
     auc_within_task: float
     calibration_error: float
     chosen_rank: float
+    return_correlation: float
 
 
 def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
@@ -56,6 +59,7 @@ def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
         auc_within_task=_within(chosen, data),
         calibration_error=_calibration(chosen, data),
         chosen_rank=_chosen_rank(scores, data),
+        return_correlation=_return_correlation(chosen, scorer, data),
     )
 
 
@@ -66,6 +70,22 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
     if not positive or not negative:
         return float("nan")
     return float((rankdata(scores)[labels].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+def returns_to_go(data: Decisions, gamma: float) -> np.ndarray:
+    """Discounted return from each decision to the end of its logged session, all heads summed, float64 [N]."""
+    found = data.reward.sum(axis=1)
+    for row in range(len(data) - 1, -1, -1):  # sorted by session and turn: what follows comes later
+        if data.following[row] >= 0:
+            found[row] += gamma * found[data.following[row]]
+    return found
+
+
+def _return_correlation(chosen: np.ndarray, scorer: Scorer, data: Decisions) -> float:
+    followed = returns_to_go(data, scorer.config.gamma if isinstance(scorer, Critic) else 1.0)
+    if not np.ptp(chosen) or not np.ptp(followed):
+        return float("nan")
+    return float(np.corrcoef(rankdata(chosen), rankdata(followed))[0, 1])
 
 
 def _within(chosen: np.ndarray, data: Decisions) -> float:
@@ -89,7 +109,7 @@ def _calibration(chosen: np.ndarray, data: Decisions) -> float:
 
     names = np.unique(data.group.astype(str))
     first = np.isin(data.group.astype(str), names[::2])
-    if not first.any() or first.all():
+    if not first.any() or first.all() or len(np.unique(data.success)) < 2:
         return float("nan")
     fit = IsotonicRegression(out_of_bounds="clip").fit(chosen[first], data.success[first])
     probability, label = fit.predict(chosen[~first]), data.success[~first]

@@ -65,6 +65,11 @@ def train_critic(
     """
     if not len(data):
         raise PreplayError("there are no decisions to learn from.", fix="Check the dataset and its split.")
+    if config.has_actor and len(data.pools.features) == len(data):
+        raise PreplayError(
+            f"{config.algorithm} learns to choose among logged candidates, and every decision here lists one only.",
+            fix="Log the candidates (extras.candidates), or use iql, which needs the executed actions alone.",
+        )
     torch.set_num_threads(1)
     scale = np.maximum(data.reward.std(axis=0), 1e-6)
     scaler = Scaler.fit(data.pools)

@@ -3,7 +3,13 @@
 from preplay.embedding._cache import EmbeddingCache
 from preplay.embedding._cached import CachedEncoder
 from preplay.embedding._config import PACKAGED_MODEL, EncoderConfig, language_warning
-from preplay.embedding._dataset import embed_dataset, embed_texts, encoder_config, load_embedded
+from preplay.embedding._dataset import (
+    embed_dataset,
+    embed_texts,
+    embedded_encoder,
+    encoder_config,
+    load_embedded,
+)
 from preplay.embedding._encoder import Encoder, load_encoder
 from preplay.embedding._types import EmbeddedTurns, EncoderFingerprint, TextBank, check_fingerprint
 
@@ -19,6 +25,7 @@ __all__ = [
     "check_fingerprint",
     "embed_dataset",
     "embed_texts",
+    "embedded_encoder",
     "encoder_config",
     "language_warning",
     "load_embedded",

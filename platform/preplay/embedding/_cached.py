@@ -45,6 +45,11 @@ class CachedEncoder:
         return self.__dict__ | {"_encoder": None}
 
     @property
+    def config(self) -> EncoderConfig:
+        """How the model is loaded and run."""
+        return self._config
+
+    @property
     def fingerprint(self) -> EncoderFingerprint:
         """Which encoder this is."""
         return self._expect or self._model().fingerprint

@@ -11,6 +11,7 @@ import torch
 
 from preplay.artifacts import Artifact, open_artifact, write_artifact
 from preplay.embedding._cache import EmbeddingCache, text_key
+from preplay.embedding._cached import CachedEncoder
 from preplay.embedding._config import EncoderConfig
 from preplay.embedding._encoder import load_encoder
 from preplay.embedding._fingerprint import encoder_fingerprint
@@ -125,6 +126,18 @@ def embed_texts(
     order = [rows[text_key(text)] for text in texts]
     metrics = {"texts": len(texts), "from_cache": len(found.rows), "damaged_shards": len(found.damaged)}
     return np.concatenate([found.embeddings, fresh.embeddings])[order], metrics
+
+
+def embedded_encoder(
+    texts: Sequence[str], config: EncoderConfig, cache_dir: str | Path, *, actors: int | None = None
+) -> CachedEncoder:
+    """An encoder that knows these distinct texts already: they are embedded on Ray, or found in the cache."""
+    config = config.resolved()
+    root = _absolute(cache_dir)
+    fingerprint = encoder_fingerprint(config, root)
+    cache = EmbeddingCache(root, fingerprint)
+    embeddings, _ = embed_texts(texts, config, cache, fingerprint, actors=actors)
+    return CachedEncoder(config, TextBank(list(texts), embeddings), cache=cache, expect=fingerprint)
 
 
 def length_sorted_blocks(texts: Sequence[str]) -> list[list[str]]:
