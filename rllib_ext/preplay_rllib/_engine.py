@@ -46,7 +46,7 @@ class Engine:
             settings.replay_capacity,
             settings.model_members,
             derive_seed(seed, "bootstrap"),
-            settings.context,
+            settings.model_context if settings.world_model == "latent" else 0,
         )
         self.gates = Gates(settings)
         self.bonus = FirstVisitBonus(settings.bonus)

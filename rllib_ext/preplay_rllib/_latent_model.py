@@ -7,7 +7,6 @@ policy sees. In training the last steps of each stretch of real rows are predict
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from preplay_rllib._latent_nets import GRUMemory, VectorCodec
+from preplay_rllib._latent_nets import GRUMemory, ImageCodec, VectorCodec
 from preplay_rllib._model import EnsembleMLP, EnsembleModule, Imagined, draw_members
 from preplay_rllib._replay import Columns
 
@@ -47,8 +46,8 @@ class LatentModule(EnsembleModule):
         self.remembers = config["memory"]
         self.discrete = isinstance(self.action_space, gym.spaces.Discrete)
         self.actions = int(self.action_space.n if self.discrete else np.prod(self.action_space.shape))
-        self.codec = VectorCodec(self.observation_space.shape[-1] // self.frames)
-        self.memory = GRUMemory(self.codec.size + self.actions, config["hidden"])
+        self.codec = self._codec(config["hidden"])
+        self.memory = GRUMemory(2 * self.codec.size + self.actions, config["hidden"])
         inputs = self.codec.size + config["hidden"] + self.actions
         self.net = EnsembleMLP(
             self.members, [inputs, config["hidden"], config["hidden"], self.codec.size + 2]
@@ -56,10 +55,17 @@ class LatentModule(EnsembleModule):
         self.register_buffer("change", torch.ones(self.codec.size))
         self.register_buffer("worth", torch.ones(1))
 
+    def _codec(self, size: int) -> VectorCodec | ImageCodec:
+        *sides, last = self.observation_space.shape
+        if not sides:
+            return VectorCodec(last // self.frames)
+        return ImageCodec((*sides, last // self.frames), size)
+
     @torch.no_grad()
     def fit_scales(self, rows: Columns) -> None:
         """Scales of observations, of the changes of their codes and of rewards."""
-        observation, after, reward = (torch.as_tensor(rows[k]) for k in ("observation", "next", "reward"))
+        names, device = ("observation", "next", "reward"), self.worth.device
+        observation, after, reward = (torch.as_tensor(rows[k], device=device) for k in names)
         self.codec.fit(observation)
         change = self.codec.encode(after) - self.codec.encode(observation)
         for name, values in (("change", change), ("worth", reward[:, None])):
@@ -74,8 +80,8 @@ class LatentModule(EnsembleModule):
         codes = self.codec.encode(seen)
         belief = self.memory.begin(len(codes), device)
         for t in range(seen.shape[1]):
-            before = past["past_action"][:, t - 1] if t else None
-            belief = self._remember(belief, codes[:, t], before, known[:, t - 1] if t else None)
+            step = _Step(codes[:, t - 1], past["past_action"][:, t - 1], known[:, t - 1]) if t else None
+            belief = self._remember(belief, codes[:, t], step)
         return LatentState(codes[:, -1], belief, self._recent(seen, known))
 
     def _recent(self, seen: Tensor, known: Tensor) -> Tensor:
@@ -84,17 +90,17 @@ class LatentModule(EnsembleModule):
         steps = torch.arange(seen.shape[1] - self.frames, seen.shape[1], device=seen.device)
         at = torch.maximum(steps, first[:, None])
         picked = seen[torch.arange(len(seen), device=seen.device)[:, None], at]
-        return torch.cat(picked.unbind(1), -1)
+        return torch.cat(self.codec.shown(picked).unbind(1), -1)
 
-    def _remember(self, belief: Tensor, code: Tensor, before: Tensor | None, known: Tensor | None) -> Tensor:
-        """The belief after reading a code and the action that led to it; nothing where it has no known past."""
-        if before is None or known is None or not self.remembers:
-            taken = code.new_zeros(len(code), self.actions)
-            belief = self.memory.begin(len(code), code.device)
-        else:
-            taken = self._one_hot(before) * known[:, None]
-            belief = belief * known[:, None]
-        return self.memory.update(belief, torch.cat([code, taken], 1))
+    def _remember(self, belief: Tensor, code: Tensor, step: "_Step | None") -> Tensor:
+        """The belief after reading a code, how it differs from the one before and the action in between; without a
+        known step before, that of an episode that begins."""
+        if step is None or not self.remembers:
+            blank = code.new_zeros(len(code), self.codec.size + self.actions)
+            return self.memory.update(torch.zeros_like(belief), torch.cat([code, blank], 1))
+        known = step.known[:, None]
+        led = torch.cat([(code - step.code) / self.change, self._one_hot(step.action)], 1)
+        return self.memory.update(belief * known, torch.cat([code, led * known], 1))
 
     def _one_hot(self, action: Tensor) -> Tensor:
         if self.discrete:
@@ -106,11 +112,7 @@ class LatentModule(EnsembleModule):
 
     def step(self, state: LatentState, action: Tensor, generator: torch.Generator | None) -> Imagined:
         out = self._predict(state.code, state.belief, action)
-        if generator is None:
-            chosen = out.mean(0)
-        else:
-            member = draw_members(self.members, len(action), generator, out.device)
-            chosen = out[member, torch.arange(len(action), device=out.device)]
+        chosen = out.mean(0) if generator is None else self._one_member(out, generator)
         after = self._advance(state, action, chosen)
         never = torch.zeros(len(action), dtype=torch.bool, device=out.device)
         reward = chosen[:, -2] * self.worth
@@ -125,11 +127,16 @@ class LatentModule(EnsembleModule):
             disagreement=out[..., : self.codec.size].std(0).mean(-1),
         )
 
+    def _one_member(self, out: Tensor, generator: torch.Generator | None) -> Tensor:
+        """float32 [B, ...] of [E, B, ...]: for each row that of a member drawn anew."""
+        rows = torch.arange(out.shape[1], device=out.device)
+        return out[draw_members(self.members, len(rows), generator, out.device), rows]
+
     def _advance(self, state: LatentState, action: Tensor, chosen: Tensor) -> LatentState:
         code = state.code + chosen[:, :-2] * self.change
         seen = self.codec.decode(code)
-        known = torch.ones(len(code), dtype=torch.bool, device=code.device)
-        belief = self._remember(state.belief, code, action, known)
+        step = _Step(state.code, action, torch.ones(len(action), dtype=torch.bool, device=code.device))
+        belief = self._remember(state.belief, code, step)
         return LatentState(code, belief, torch.cat([state.recent[..., seen.shape[-1] :], seen], -1))
 
     def _predict(self, code: Tensor, belief: Tensor, action: Tensor) -> Tensor:
@@ -141,26 +148,29 @@ class LatentModule(EnsembleModule):
         predicted from predictions of a member drawn anew at each step, as in imagination."""
         stretch = _Stretch.of(batch)
         codes, steps = self.codec.encode(stretch.observation), stretch.action.shape[1]
+        fixed = codes.detach()  # what is predicted must not come closer by itself
         real = steps - int(torch.randint(self.open_loop, ()))
-        belief, code, losses = self.memory.begin(len(codes), codes.device), codes[:, 0], []
+        belief, code, losses = self.memory.begin(len(codes), codes.device), fixed[:, 0], []
         for t in range(steps):
-            known = stretch.known[:, t - 1] if t else None
-            if t < real or known is None:
-                code = codes[:, t]
-            else:
-                code = torch.where(known[:, None], code, codes[:, t])
-            belief = self._remember(belief, code, stretch.action[:, t - 1] if t else None, known)
-            out = self._predict(code, belief, stretch.action[:, t])
-            losses.append(self._step_loss(out, code, codes[:, t + 1], stretch, t))
-            member = draw_members(self.members, len(code), None, code.device)
-            code = code + out[member, torch.arange(len(code)), :-2] * self.change
-        return torch.stack(losses).sum() / (stretch.known.sum() * self.members)
+            step = _Step(codes[:, t - 1], stretch.action[:, t - 1], stretch.known[:, t - 1]) if t else None
+            seen, code = codes[:, t], fixed[:, t]
+            belief = self._remember(belief, seen, step)
+            out = self._predict(seen, belief, stretch.action[:, t])
+            losses.append(self._step_loss(out, (fixed[:, t + 1] - code) / self.change, stretch, t))
+            if t + 1 >= real:
+                predicted = code + self._one_member(out, None)[:, :-2].detach() * self.change
+                codes, fixed = (_with(c, t + 1, predicted, stretch.known[:, t]) for c in (codes, fixed))
+        loss = torch.stack(losses).sum() / (stretch.known.sum() * self.members)
+        return loss + self.codec.loss(codes, stretch.observation)
 
-    def _step_loss(self, out: Tensor, code: Tensor, after: Tensor, stretch: "_Stretch", t: int) -> Tensor:
-        loss = (out[..., :-2] - (after - code) / self.change).pow(2).mean(-1)
-        loss = loss + (out[..., -2] - stretch.reward[:, t] / self.worth).pow(2)
+    def _step_loss(self, out: Tensor, change: Tensor, stretch: "_Stretch", t: int) -> Tensor:
+        """float32 [] of step t. Only the last step of a stretch can be an end, and it is the one that was sampled:
+        in reward and termination it counts as much as all others together."""
+        last = t == stretch.action.shape[1] - 1
         ended = stretch.terminated[:, t].float().expand(self.members, -1)
-        loss = loss + F.binary_cross_entropy_with_logits(out[..., -1], ended, reduction="none")
+        rare = F.binary_cross_entropy_with_logits(out[..., -1], ended, reduction="none")
+        rare = rare + (out[..., -2] - stretch.reward[:, t] / self.worth).pow(2)
+        loss = (out[..., :-2] - change).pow(2).mean(-1) + rare * (t if last else 1)
         return (loss * stretch.bootstrap[:, t].T * stretch.known[:, t]).sum()
 
     @torch.no_grad()
@@ -172,6 +182,22 @@ class LatentModule(EnsembleModule):
         true = self.codec.encode(after)
         wrong, moved = (step.state.code - true) / self.change, (true - state.code) / self.change
         return {"error": (wrong.pow(2).mean() / moved.pow(2).mean().clamp(min=1e-12)).sqrt().item()}
+
+
+def _with(codes: Tensor, t: int, predicted: Tensor, known: Tensor) -> Tensor:
+    """The codes [B, T, C] with those of step t replaced where the step before is known."""
+    out = codes.clone()
+    out[:, t] = torch.where(known[:, None], predicted, codes[:, t])
+    return out
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The step before: code float32 [B, C], action [B, ...], and whether there was one, bool [B]."""
+
+    code: Tensor
+    action: Tensor
+    known: Tensor
 
 
 @dataclass(frozen=True)

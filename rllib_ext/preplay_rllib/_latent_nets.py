@@ -28,6 +28,70 @@ class VectorCodec(nn.Module):
     def decode(self, code: Tensor) -> Tensor:
         return code * self.scale + self.centre
 
+    def shown(self, observation: Tensor) -> Tensor:
+        """As the policy sees it."""
+        return observation
+
+    def loss(self, code: Tensor, observation: Tensor) -> Tensor:
+        """Nothing is lost."""
+        return code.new_zeros(())
+
+
+class ImageCodec(nn.Module):
+    """Three convolutions to a code of no mean and unit length per number, and three back; images [..., H, W, C] are
+    uint8, or floats between 0 and 1."""
+
+    def __init__(self, shape: tuple[int, ...], size: int):
+        super().__init__()
+        self.size, self.shape = size, shape
+        channels, corner = shape[-1], tuple(-(-side // 8) for side in shape[:2])
+        self.eye = nn.Sequential(
+            nn.Conv2d(channels, 16, 3, 2, 1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, 2, 1),
+            nn.ReLU(),
+            nn.Conv2d(32, 32, 3, 2, 1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(32 * corner[0] * corner[1], size),
+            nn.LayerNorm(size, elementwise_affine=False),
+        )
+        self.screen = nn.Sequential(
+            nn.Linear(size, 32 * corner[0] * corner[1]),
+            nn.ReLU(),
+            nn.Unflatten(1, (32, *corner)),
+            nn.ConvTranspose2d(32, 32, 4, 2, 1),
+            nn.ReLU(),
+            nn.ConvTranspose2d(32, 16, 4, 2, 1),
+            nn.ReLU(),
+            nn.ConvTranspose2d(16, channels, 4, 2, 1),
+        )
+        self.register_buffer("contrast", torch.ones(1))
+
+    def shown(self, observation: Tensor) -> Tensor:
+        """As the policy sees it: between 0 and 1."""
+        return observation / 255 if observation.dtype == torch.uint8 else observation
+
+    def fit(self, observation: Tensor) -> None:
+        """What makes an error of one: the spread of the pixels over real training rows."""
+        self.contrast.copy_(self.shown(observation).std().clamp(min=1e-3))
+
+    def encode(self, observation: Tensor) -> Tensor:
+        pixels = self.shown(observation).movedim(-1, -3)
+        return self.eye(pixels.flatten(0, -4)).unflatten(0, pixels.shape[:-3])
+
+    def decode(self, code: Tensor) -> Tensor:
+        return self._paint(code).clamp(0, 1)
+
+    def _paint(self, code: Tensor) -> Tensor:
+        height, width, _ = self.shape
+        pixels = self.screen(code.flatten(0, -2))[:, :, :height, :width]
+        return pixels.movedim(1, -1).unflatten(0, code.shape[:-1])
+
+    def loss(self, code: Tensor, observation: Tensor) -> Tensor:
+        """Mean squared error of what the codes look like, in units of the contrast."""
+        return ((self._paint(code) - self.shown(observation)) / self.contrast).pow(2).mean()
+
 
 class GRUMemory(nn.Module):
     """A belief that every step changes."""

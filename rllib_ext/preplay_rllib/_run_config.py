@@ -18,7 +18,10 @@ class RehearsalRunConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     task: str = "MiniGrid-DoorKey-5x5-v0"
-    """A Gymnasium id: MiniGrid tasks get the grid model, all others the model of vectors."""
+    """A Gymnasium id: MiniGrid tasks get the grid model, all others the model of vectors, or with ``frames`` the
+    latent one."""
+    frames: int = Field(1, ge=1)
+    """The agent sees so many newest observations at once: for tasks that one observation does not tell."""
     algorithm: Literal["ppo", "dqn", "sac"] = "ppo"
     real_steps: int = Field(16_000, ge=1)
     """Real environment steps to train for."""

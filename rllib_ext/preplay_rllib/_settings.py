@@ -107,11 +107,6 @@ class RehearsalSettings(BaseModel):
             raise ValueError(f"real_ratio must lie in (0, 1], got {self.real_ratio}")
         return self
 
-    @property
-    def context(self) -> int:
-        """Rows before a row that the world model has to see."""
-        return self.model_context if self.world_model == "latent" else 0
-
     def imagined_rows(self, real_rows: int, real_steps: int) -> int:
         """Imagined rows that belong to this many real rows."""
         ratio = at(self.real_ratio, real_steps)

@@ -19,6 +19,7 @@ from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid
 from preplay_rllib._off_policy import RehearsalDQNConfig, RehearsalSACConfig
 from preplay_rllib._page import GIF, STRIP, write_page
 from preplay_rllib._ppo import RehearsalPPOConfig
+from preplay_rllib._recent import Recent
 from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
@@ -34,6 +35,9 @@ def algorithm_config(config: RehearsalRunConfig) -> Any:
     made = _CONFIGS[config.algorithm]()
     if config.grid:
         made.environment(MiniGrid, env_config={"id": config.task}).rehearsal(world_model="grid")
+    elif config.frames > 1:
+        made.environment(Recent, env_config={"id": config.task, "frames": config.frames})
+        made.rehearsal(world_model="latent", needs_success=False, bonus=0.0)
     else:
         made.environment(config.task).rehearsal(world_model="vector", needs_success=False, bonus=0.0)
     return (

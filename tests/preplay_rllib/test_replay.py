@@ -81,3 +81,48 @@ def test_state_survives_and_draws_go_on_alike():
         replay.add(rows([50, 51], success=True))
     a, b = (r.sample(30, 0.5, np.random.default_rng(0)) for r in (one, two))
     assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def steps(values, episode):
+    """Rows whose observation says which step of which episode they are."""
+    made = rows(values, episode=episode)
+    reward = np.asarray(values, np.float32)
+    return made | {"observation": made["x"] + 1000 * episode, "action": made["x"] * 2, "reward": reward}
+
+
+@pytest.mark.parametrize("capacity", [7, 12, 40])
+def test_rows_come_with_those_before_them_in_their_own_episode_as_far_as_they_are_kept(capacity):
+    """Chunks of two environments in turns, one episode ending inside, for every position of the ring's head."""
+    replay = Replay(capacity=capacity, members=2, seed=0, context=4)
+    order = []
+    for chunk in range(10):
+        both = [steps(range(2 * chunk, 2 * chunk + 2), episode) for episode in (1, 2 if chunk < 4 else 3)]
+        replay.add({name: np.concatenate([b[name] for b in both]) for name in both[0]})
+        order += [int(o) for b in both for o in b["observation"]]
+        kept, newest = order[-capacity:], replay.newest(capacity)
+        assert newest["observation"].tolist() == kept
+        for i, now in enumerate(kept):
+            before = [o for o in kept[:i] if o // 1000 == now // 1000][-4:]
+            assert newest["past_known"][i].tolist() == [False] * (4 - len(before)) + [True] * len(before)
+            known = newest["past_known"][i]
+            assert newest["past_observation"][i][known].tolist() == before
+            assert newest["past_action"][i][known].tolist() == [o % 1000 * 2 for o in before]
+
+
+def test_a_rows_copies_are_the_same_wherever_it_is_drawn():
+    replay = Replay(capacity=50, members=3, seed=0, context=2)
+    replay.add(steps(range(30), 1))
+    newest = replay.newest(30)
+    assert np.array_equal(newest["past_bootstrap"][1:, 1], newest["bootstrap"][:-1])
+
+
+def test_context_survives_a_checkpoint_and_goes_on_with_its_episodes():
+    one = Replay(capacity=20, members=2, seed=3, context=3)
+    one.add(steps(range(26), 1))
+    two = Replay(capacity=20, members=2, seed=9, context=3)
+    two.set_state(one.get_state())
+    for replay in (one, two):
+        replay.add(steps(range(26, 29), 1))
+    a, b = (r.sample(30, 0.0, np.random.default_rng(0)) for r in (one, two))
+    assert a["past_known"].any()
+    assert all(np.array_equal(a[name], b[name]) for name in a)
