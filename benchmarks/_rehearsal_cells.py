@@ -16,12 +16,29 @@ import numpy as np
 import ray
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.dqn import DQNConfig
+from ray.rllib.algorithms.dreamerv3 import DreamerV3Config
 from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.sac import SACConfig
 from ray.rllib.core import Columns
 
-from preplay_rllib import OPTIMAL_RETURN, MiniGrid, RehearsalPPOConfig
+from preplay_rllib import (
+    OPTIMAL_RETURN,
+    MiniGrid,
+    Recent,
+    RehearsalDQNConfig,
+    RehearsalPPOConfig,
+    RehearsalSACConfig,
+)
 
-OPTIMUM = OPTIMAL_RETURN | {"CartPole-v1": 500.0}
+MEMORY_TASK, FRAMES = "StatelessCartPole-v1", 4
+"""CartPole without its two velocities; all arms see the four newest observations."""
+gym.register(
+    MEMORY_TASK,
+    entry_point="ray.rllib.examples.envs.classes.stateless_cartpole:StatelessCartPole",
+    max_episode_steps=500,
+)
+OPTIMUM = OPTIMAL_RETURN | {"CartPole-v1": 500.0, MEMORY_TASK: 500.0}
 SHARE_OF_OPTIMUM = 0.9
 WINDOW = 50
 EVALUATION_EPISODES, FIRST_EVALUATION_SEED = 48, 1_000_000
@@ -54,6 +71,36 @@ def ppo() -> AlgorithmConfig:
     )
 
 
+def tune_dqn(config: DQNConfig) -> DQNConfig:
+    """One gradient step of 64 rows per 4 real steps; greedier over the first 10 thousand."""
+    return config.training(
+        lr=5e-4,
+        train_batch_size_per_learner=64,
+        n_step=1,
+        target_network_update_freq=500,
+        num_steps_sampled_before_learning_starts=500,
+        epsilon=[(0, 1.0), (10_000, 0.02)],
+        replay_buffer_config={"type": "PrioritizedEpisodeReplayBuffer", "capacity": 50_000},
+    ).env_runners(num_env_runners=0, rollout_fragment_length=4)
+
+
+def tune_sac(config: SACConfig) -> SACConfig:
+    """One gradient step of 128 rows per real step."""
+    return config.training(
+        actor_lr=1e-3,
+        critic_lr=1e-3,
+        alpha_lr=1e-3,
+        train_batch_size_per_learner=128,
+        n_step=1,
+        num_steps_sampled_before_learning_starts=500,
+    ).env_runners(num_env_runners=0, rollout_fragment_length=1)
+
+
+def dreamer() -> AlgorithmConfig:
+    """RLlib's DreamerV3, smallest size, four times fewer replayed steps per real one than its paper takes."""
+    return DreamerV3Config().training(model_size="XS", training_ratio=256).env_runners(num_env_runners=0)
+
+
 def rehearsal(**options: Any) -> AlgorithmConfig:
     """RehearsalPPO as it comes, with single settings changed for the ablations."""
     return RehearsalPPOConfig().rehearsal(**options)
@@ -69,6 +116,13 @@ ARMS = {
     "ppo": ppo,
     "matched": matched,
     "rehearsal": rehearsal,
+    "dqn": lambda: tune_dqn(DQNConfig()),
+    "rehearsal-dqn": lambda: tune_dqn(RehearsalDQNConfig()),
+    "sac": lambda: tune_sac(SACConfig()),
+    "rehearsal-sac": lambda: tune_sac(RehearsalSACConfig()),
+    "dreamer": dreamer,
+}
+ABLATIONS = {
     "placebo": lambda: rehearsal(model_updates=0),
     "placebo-open": lambda: rehearsal(model_updates=0, gates=False),
     "no-gates": lambda: rehearsal(gates=False),
@@ -76,9 +130,10 @@ ARMS = {
     "no-memory-no-gates": lambda: rehearsal(memory=False, gates=False),
     "no-bonus": lambda: rehearsal(bonus=0.0),
     "no-mixing": lambda: rehearsal(uniform_mix=0.0),
-    "uniform-starts": lambda: rehearsal(success_starts=0.0),
+    "no-success-starts": lambda: rehearsal(success_starts=0.0),
 }
 """``placebo`` has an untrained model, ``placebo-open`` no gates either."""
+ARMS |= ABLATIONS
 
 
 def run_cell(task: str, arm: str, seed: int, limit: int) -> dict[str, Any]:
@@ -102,6 +157,12 @@ def algorithm_for(task: str, config: AlgorithmConfig, seed: int) -> Any:
     """Built for a task, one result per training step."""
     if task.startswith("MiniGrid-"):
         config.environment(MiniGrid, env_config={"id": task})
+        if isinstance(config, RehearsalDQNConfig):
+            config.rehearsal(world_model="grid", needs_success=True, horizon=5)
+    elif task == MEMORY_TASK:
+        config.environment(Recent, env_config={"id": task, "frames": FRAMES})
+        if isinstance(config, RehearsalPPOConfig):
+            config.rehearsal(world_model="latent", model_batch_size=32, needs_success=False, bonus=0.0)
     else:
         config.environment(task)
         if isinstance(config, RehearsalPPOConfig):
@@ -109,7 +170,7 @@ def algorithm_for(task: str, config: AlgorithmConfig, seed: int) -> Any:
     config.debugging(seed=seed, log_level="ERROR").reporting(
         metrics_num_episodes_for_smoothing=WINDOW,
         min_time_s_per_iteration=0,
-        min_sample_timesteps_per_iteration=0,
+        min_sample_timesteps_per_iteration=512,
     )
     return config.build_algo()
 
@@ -147,6 +208,8 @@ def evaluate(algorithm: Any, task: str) -> float:
 
 
 def _environment(task: str) -> gym.Env[np.ndarray, Any]:
+    if task == MEMORY_TASK:
+        return Recent({"id": task, "frames": FRAMES})
     return MiniGrid({"id": task}) if task.startswith("MiniGrid-") else gym.make(task)
 
 

@@ -1,9 +1,9 @@
-"""Real steps to 0.9 of the optimal return on MiniGrid: RehearsalPPO against tuned PPO, the same collector without a
-model, and a placebo. All arms see the same 7x7 one-hot view.
+"""Real steps to 0.9 of the optimal return: RehearsalPPO, DQN and SAC against RLlib's, the same collector without a
+model, and RehearsalPPO with single parts switched off. All arms of a task see the same observation.
 
 ``debug`` takes DoorKey-5x5, two seeds and two arms, and the fidelity of one world model: under 3 minutes on two idle
-cores. ``full`` takes six tasks, all arms and ten seeds: many hours of CPU in cells of about a minute, kept in
-``runs/rehearsal_cells`` and skipped when they are there. More processes can work on the same folder with
+cores. ``full`` takes six MiniGrid tasks, CartPole and CartPole without velocities: many hours of CPU in cells of
+about a minute, kept in ``runs/rehearsal_cells`` and skipped when they are there. More processes can work on the same folder:
 ``python -m benchmarks._rehearsal_cells runs/rehearsal_cells --tasks ... --arms ... --seeds 0:10``.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import trim_mean
 
 from benchmarks._common import bench_main
-from benchmarks._rehearsal_cells import ARMS, begin, ensure_cell
+from benchmarks._rehearsal_cells import ABLATIONS, MEMORY_TASK, begin, ensure_cell
 from benchmarks._rehearsal_fidelity import fidelity
 from preplay.seeding import numpy_rng
 
@@ -25,18 +25,29 @@ RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Preset:
-    """What is run."""
+class Part:
+    """Some tasks, the arms that are compared on them, and how often each is run."""
 
     tasks: tuple[str, ...]
     arms: tuple[str, ...]
     seeds: int
 
 
-ROOMS = ("Empty-8x8", "DoorKey-5x5", "DoorKey-6x6", "LavaGapS5", "MultiRoom-N2-S4", "Unlock")
+def _rooms(*names: str) -> tuple[str, ...]:
+    return tuple(f"MiniGrid-{name}-v0" for name in names)
+
+
+ROOMS = _rooms("Empty-8x8", "DoorKey-5x5", "DoorKey-6x6", "LavaGapS5", "MultiRoom-N2-S4", "Unlock")
+ON_POLICY, DQN, SAC = ("rehearsal", "matched", "ppo"), ("rehearsal-dqn", "dqn"), ("rehearsal-sac", "sac")
 PRESETS = {
-    "debug": Preset(("MiniGrid-DoorKey-5x5-v0",), ("rehearsal", "matched"), 2),
-    "full": Preset(tuple(f"MiniGrid-{room}-v0" for room in ROOMS), tuple(ARMS), 10),
+    "debug": (Part(_rooms("DoorKey-5x5"), ("rehearsal", "matched"), 2),),
+    "full": (
+        Part(ROOMS, ON_POLICY, 10),
+        Part((MEMORY_TASK,), ON_POLICY, 5),
+        Part(("CartPole-v1",), (*ON_POLICY, *DQN, *SAC), 5),
+        Part(_rooms("Empty-8x8", "DoorKey-5x5"), DQN, 5),
+        Part(_rooms("DoorKey-5x5", "LavaGapS5"), ("rehearsal", *ABLATIONS), 5),
+    ),
 }
 
 
@@ -49,12 +60,14 @@ def run(preset: str) -> dict[str, float]:
         return _summaries(PRESETS[preset], Path(folder))
 
 
-def _summaries(preset: Preset, folder: Path) -> dict[str, float]:
+def _summaries(parts: tuple[Part, ...], folder: Path) -> dict[str, float]:
     metrics: dict[str, float] = {}
-    for task in preset.tasks:
-        cells = {a: [ensure_cell(folder, task, a, s) for s in range(preset.seeds)] for a in preset.arms}
-        metrics |= {f"{short(task)} {k}": v for k, v in summary(cells).items()}
-        metrics |= {f"{short(task)} {k}": v for k, v in fidelity(task).items()}
+    for part in parts:
+        for task in part.tasks:
+            cells = {a: [ensure_cell(folder, task, a, s) for s in range(part.seeds)] for a in part.arms}
+            metrics |= {f"{short(task)} {k}": v for k, v in summary(cells).items()}
+            if task in ROOMS and "matched" in part.arms:
+                metrics |= {f"{short(task)} {k}": v for k, v in fidelity(task).items()}
     return metrics
 
 
@@ -64,8 +77,8 @@ def short(task: str) -> str:
 
 def summary(cells: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
     """Per arm: IQM of the steps with a 95 % bootstrap interval over seeds, runs that never got there (counted at
-    the steps they were given), final return and CPU-seconds; then the ratio of RehearsalPPO to each other arm with
-    its interval."""
+    the steps they were given), final return and CPU-seconds; then the ratio of RehearsalPPO to each other arm, and
+    of rehearsing DQN and SAC to their own, with its interval."""
     metrics: dict[str, float] = {}
     steps = {arm: _steps(of) for arm, of in cells.items()}
     for arm, of in cells.items():
@@ -75,13 +88,19 @@ def summary(cells: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
         metrics[f"{arm} not reached"] = float(sum(cell["reached"] is None for cell in of))
         metrics[f"{arm} final return"] = float(np.mean([cell["final"] for cell in of]))
         metrics[f"{arm} CPU-seconds"] = float(np.mean([cell["cpu_seconds"] for cell in of]))
-    for arm in cells.keys() - {"rehearsal"}:
-        if "rehearsal" in cells:
-            ratios = _bootstrap(steps["rehearsal"], 1) / _bootstrap(steps[arm], 2)
-            low, high = np.quantile(ratios, [0.025, 0.975])
-            metrics[f"rehearsal / {arm}"] = iqm(steps["rehearsal"]) / iqm(steps[arm])
-            metrics[f"rehearsal / {arm} low"], metrics[f"rehearsal / {arm} high"] = float(low), float(high)
+    for ours, other in _pairs(list(cells)):
+        ratios = _bootstrap(steps[ours], 1) / _bootstrap(steps[other], 2)
+        low, high = np.quantile(ratios, [0.025, 0.975])
+        metrics[f"{ours} / {other}"] = iqm(steps[ours]) / iqm(steps[other])
+        metrics[f"{ours} / {other} low"], metrics[f"{ours} / {other} high"] = float(low), float(high)
     return metrics
+
+
+def _pairs(arms: list[str]) -> list[tuple[str, str]]:
+    """Which arms are compared: RehearsalPPO with all others, rehearsing DQN and SAC with their own."""
+    own = [(f"rehearsal-{arm}", arm) for arm in arms if f"rehearsal-{arm}" in arms]
+    with_all = [("rehearsal", arm) for arm in arms if arm != "rehearsal"] if "rehearsal" in arms else []
+    return [*with_all, *own]
 
 
 def iqm(values: np.ndarray) -> float:
