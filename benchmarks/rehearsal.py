@@ -3,7 +3,7 @@ model, and RehearsalPPO with single parts switched off. All arms of a task see t
 
 ``debug`` takes DoorKey-5x5, two seeds and two arms, and the fidelity of one world model: under 3 minutes on two idle
 cores. ``full`` takes six MiniGrid tasks, CartPole and CartPole without velocities: many hours of CPU in cells of
-about a minute, kept in ``runs/rehearsal_cells`` and skipped when they are there. More processes can work on the same folder:
+about a minute, kept in ``runs/rehearsal_cells`` and skipped when they are there. More processes can share the folder:
 ``python -m benchmarks._rehearsal_cells runs/rehearsal_cells --tasks ... --arms ... --seeds 0:10``.
 """
 
