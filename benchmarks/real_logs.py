@@ -23,12 +23,15 @@ from preplay.backtest import (
     Features,
     View,
     backtest,
+    error_draws,
     estimate_policy,
     make_problem,
     predict,
     score,
 )
+from preplay.estimators import Resampled, compare_resampled
 from preplay.logs import read_logs
+from preplay.seeding import numpy_rng
 
 ROOT = Path(os.environ.get("PREPLAY_SHARED_DATA", Path(__file__).parent.parent / "../shared/data"))
 FOLDERS = {"sql": "intercode-sql", "mint": "mint-alfworld", "tau": "tau-bench-harness-variants"}
@@ -85,7 +88,32 @@ def _backtest(short: str, turns: pa.Table, config: BacktestConfig) -> dict[str, 
         "candidates": report.tried,
         "CPU s": report.seconds,
     }
+    known |= _pairs(report)
     return {f"{short} {name}": float(value) for name, value in known.items()}
+
+
+def _pairs(report: BacktestReport) -> dict[str, float]:
+    """Differences of every two left-out policies with an estimate, as ``preplay compare`` reports them."""
+    judged = {p.policy: p for p in report.policies if p.verdict == "estimate" and p.logged is not None}
+    if len(judged) < 2:
+        return {}
+    draws = {
+        name: Resampled(p.predicted, p.predicted + error_draws(p.bounds, 10_000, numpy_rng(0, "pairs", name)))
+        for name, p in judged.items()
+    }
+    found = compare_resampled(draws, level=report.level)
+    logged = np.array(
+        [(judged[pair.better].logged or 0) - (judged[pair.other].logged or 0) for pair in found]
+    )
+    low, high = (np.array([getattr(pair.interval, end) for pair in found]) for end in ("low", "high"))
+    clear = low > 0
+    return {
+        "pairs": len(found),
+        "pair coverage": float(np.mean((low <= logged) & (logged <= high))),
+        "pair width": 100 * float(np.mean(high - low)),
+        "pairs clear": float(clear.sum()),
+        "clear pairs right": float(np.mean(logged[clear] > 0)) if clear.any() else np.nan,
+    }
 
 
 def _ten_turns(turns: pa.Table) -> pa.Table:

@@ -4,10 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from typer.testing import CliRunner
 
 from preplay.cli import app
 from preplay.logs import load_turns
+from preplay.pipeline._curves import differences
+from preplay.pipeline._structure import Structured
 from preplay.report import read_report, summary_sentence
 from tests.backtest.conftest import SKILLS, key_logs
 
@@ -91,6 +94,21 @@ def test_an_agent_that_never_ran_is_judged_by_what_it_would_do(judged):
     truth = 0.8 * 0.97 + 0.16 * 0.97**2 + 0.032 * 0.97**3
     assert asked.predicted == pytest.approx(truth, abs=0.1)
     assert asked.bounds.contains(truth)
+
+
+def test_policies_are_compared_by_the_errors_that_backtests_taught(judged):
+    report, _, _, _ = judged
+    clone = next(p for p in report.policies if p.name == "p70")
+    worse = clone.headline.model_copy(update={"policy": "twin", "raw_value": clone.headline.raw_value - 0.5})
+    structured = Structured({}, {"p70": clone.structured, "twin": clone.structured}, {}, True)
+    draws = structured.resampled([clone.headline, worse], 20_000, 0)
+    (pair,) = differences(draws, 0.95, "backtest")
+    assert (pair.better, pair.other, pair.difference) == ("p70", "twin", pytest.approx(0.5))
+    assert {pair.interval.method, pair.simultaneous.method} == {"backtest"}
+    bounds = clone.structured.bounds
+    spread = student(bounds.freedom).std() if bounds.freedom > 2 else 1
+    assert pair.standard_error >= 0.95 * np.sqrt(2) * bounds.error * spread
+    assert pair.interval.low < 0.5 - bounds.error < 0.5 + bounds.error < pair.interval.high
 
 
 def test_the_page_shows_left_out_policies(judged):

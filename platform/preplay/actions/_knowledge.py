@@ -51,12 +51,12 @@ class Witnesses:
 
     Args:
         place: int64 [N] row of ``seen``; -1 where nobody vouches.
-        own: int64 [N] a source that never counts.
+        own: int64 [N] a source that never counts; -1 where there is none.
         seen: bool [K, P].
     """
 
     def __init__(self, place: np.ndarray, own: np.ndarray, seen: np.ndarray):
-        self._seen = np.vstack([seen, np.zeros((1, seen.shape[1]), bool)])
+        self._seen = np.pad(seen, ((0, 1), (0, 1)))  # what -1 points to: nobody
         self._place, self._own = place, own
         self._others = self._seen.sum(1)[place] - self._seen[place, own]
 

@@ -99,6 +99,11 @@ class OutcomeClassifier:
         return self._vectorizer.transform([texts[i][:_HEAD] for i in rows])
 
 
+def rejected_names(found: OutcomeClass) -> list[str]:
+    """The rejected names as terms: without what qualifies them."""
+    return [name.split(".")[-1].lower() for name in found.rejected]
+
+
 def is_error(outcomes: Sequence[str]) -> np.ndarray:
     """bool [R]: which classes are errors."""
     return np.array([o.startswith("error") for o in outcomes], bool)

@@ -24,6 +24,7 @@ ENTRY_POINT_GROUP = "preplay.action_adapters"
 PLAIN = "text"
 _SURE = 0.5
 _SAMPLE = 2000
+_TALK = 0.8
 
 
 @runtime_checkable
@@ -115,6 +116,11 @@ def choose_adapter(action: str, known: dict[str, ActionAdapter]) -> str:
     scores = {name: adapter.recognise(action) for name, adapter in known.items()}
     best = max(scores, key=lambda name: scores[name], default=PLAIN)
     return best if scores.get(best, 0.0) >= _SURE else PLAIN
+
+
+def holds_tool_calls(actions: Iterable[str]) -> bool:
+    """Whether a fifth or more of the distinct actions are tool calls: agents also talk to their users."""
+    return detect_adapters(actions).shares.get(PLAIN, 0.0) <= _TALK
 
 
 def detect_adapters(actions: Iterable[str]) -> AdapterShares:

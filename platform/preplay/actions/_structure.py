@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from preplay.actions._harness import Harness, find_harness
-from preplay.actions._outcomes import OutcomeClassifier, is_error
+from preplay.actions._outcomes import OutcomeClassifier, is_error, rejected_names
 from preplay.actions._registry import PLAIN, AdapterShares, adapters, choose_adapter, detect_adapters
 from preplay.actions._terms import mention, terms
 from preplay.actions._types import STATUSES, ParsedAction
@@ -50,7 +50,8 @@ class StructuredTurns:
         policy: int64 [R] into ``policies``; ``environment``: int64 [R] into ``environments`` (-1: unknown).
         tool: int64 [R] into ``tools``; ``status``: int64 [R] into ``STATUSES``; ``calls``: int64 [R] their number.
         outcome: int64 [R] into ``outcomes``, of the observation that followed; ``error``: bool [R].
-        exact: int64 [R] equal for equal canonical actions; ``skeleton``: equal for equal tools and identifiers.
+        exact: int64 [R] into ``canonicals``, the distinct actions; ``skeleton``: into ``skeletons``, their tools and
+            identifiers.
         names, values: identifiers and arguments mentioned; ``facts``: terms of the observation that followed,
             where it was no error; ``rejected``: names it refused; ``task``: terms of task and first observation,
             its rows are sessions.
@@ -85,6 +86,8 @@ class StructuredTurns:
     vocabulary: list[str]
     families: AdapterShares
     harness: Harness
+    canonicals: list[str]
+    skeletons: list[str]
 
     def __len__(self) -> int:
         return len(self.session)
@@ -106,7 +109,7 @@ def structure(turns: pa.Table, *, environment_key: str | None = None) -> Structu
     session = np.cumsum(position == 0) - 1
     actions, following = turns["action"].to_pylist(), turns["next_observation"].to_pylist()
     shares = detect_adapters(actions)
-    parsed, action_id = _once(actions, _parser(shares))
+    parsed, action_id = _once(actions, parser(shares))
     harness = find_harness(following, position)
     cleaned, seen_id = _once(following, harness.strip)
     classifier = OutcomeClassifier([r for name in shares.shares for r in _rules(name)])
@@ -119,12 +122,11 @@ def structure(turns: pa.Table, *, environment_key: str | None = None) -> Structu
     outcome = kinds[seen_id]
     error = is_error(kind_names)[outcome]
     facts = [[] if c.outcome.startswith("error") else terms(t) for c, t in zip(classes, cleaned, strict=True)]
-    rejects = [[n.split(".")[-1].lower() for n in c.rejected] for c in classes]
-    names = [[w for c in p.calls for i in c.identifiers for w in mention(i)] for p in parsed]
-    values = [[w for c in p.calls for a in c.arguments for w in mention(a)] for p in parsed]
+    rejects = [rejected_names(c) for c in classes]
+    names, values = [names_of(p) for p in parsed], [values_of(p) for p in parsed]
     tool, tool_names = _codes([p.tool for p in parsed])
-    exact, _ = _codes([p.canonical for p in parsed])
-    skeleton, _ = _codes([_skeleton(p) for p in parsed])
+    exact, canonicals = _codes([p.canonical for p in parsed])
+    skeleton, skeletons = _codes([skeleton_of(p) for p in parsed])
     policy, policies = _codes(turns["policy"].to_pylist())
     environment, environments = _environments(turns, session, environment_key)
     status = np.array([STATUSES.index(p.status) for p in parsed])
@@ -136,7 +138,7 @@ def structure(turns: pa.Table, *, environment_key: str | None = None) -> Structu
         words.pairs(names, action_id), words.pairs(values, action_id), words.pairs(facts, seen_id),
         words.pairs(rejects, seen_id), words.pairs(task_text, task_id), task_id[session],
         _Vocabulary().pairs([_lines(t) for t in cleaned], seen_id),
-        policies, environments, tool_names, kind_names, words.names, shares, harness,
+        policies, environments, tool_names, kind_names, words.names, shares, harness, canonicals, skeletons,
     )  # fmt: skip
 
 
@@ -144,7 +146,8 @@ def _lines(text: str) -> list[str]:
     return [line for line in (part.strip() for part in text.split("\n")[:_MOST_LINES]) if line]
 
 
-def _parser(shares: AdapterShares) -> Callable[[str], ParsedAction]:
+def parser(shares: AdapterShares) -> Callable[[str], ParsedAction]:
+    """What takes an action apart by the adapter among those families that is surest of it."""
     known = {name: adapter for name, adapter in adapters().items() if name in shares.shares}
 
     def parse(action: str) -> ParsedAction:
@@ -172,7 +175,17 @@ def _codes(names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     return np.array([number.setdefault(n, len(number)) for n in names], np.int64), list(number)
 
 
-def _skeleton(action: ParsedAction) -> str:
+def names_of(action: ParsedAction) -> list[str]:
+    """Terms of its identifiers."""
+    return [w for c in action.calls for i in c.identifiers for w in mention(i)]
+
+
+def values_of(action: ParsedAction) -> list[str]:
+    """Terms of its arguments."""
+    return [w for c in action.calls for a in c.arguments for w in mention(a)]
+
+
+def skeleton_of(action: ParsedAction) -> str:
     """Tool and identifiers; where a call has none, the action itself."""
     names = sorted({i for c in action.calls for i in c.identifiers})
     return f"{action.tool}|{' '.join(names)}" if names else action.canonical

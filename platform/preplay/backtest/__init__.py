@@ -7,7 +7,7 @@ from preplay.backtest._config import BacktestConfig
 from preplay.backtest._describe import action_notes
 from preplay.backtest._estimate import AskedActions, estimate_actions, estimate_policy
 from preplay.backtest._features import Features, Representation
-from preplay.backtest._intervals import calibrated, combine_labelled
+from preplay.backtest._intervals import calibrated, combine_labelled, error_draws
 from preplay.backtest._judge import FEW_POLICIES
 from preplay.backtest._leaks import Leaks, find_leaks
 from preplay.backtest._predict import ACTIONS_ONLY, MEAN_OF_ACTIONS, candidates, predict
@@ -53,6 +53,7 @@ __all__ = [
     "clone_table",
     "combine_labelled",
     "ended_value",
+    "error_draws",
     "estimate_actions",
     "estimate_policy",
     "find_leaks",

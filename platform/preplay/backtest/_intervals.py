@@ -7,6 +7,8 @@ from scipy.stats import t as student
 from preplay.backtest._report import Bounds
 
 _FLOOR = 0.02
+_NORMAL = 1e6
+"""Degrees of freedom from which Student's t is taken to be normal."""
 
 
 def scale(value: np.ndarray | float) -> np.ndarray:
@@ -29,8 +31,9 @@ def calibrated(value: float, predicted: np.ndarray, logged: np.ndarray, *, level
     if len(wrong) < 2:
         return Bounds(low=0.0, high=1.0, error=float("inf"))
     error = float(np.sqrt(np.nanmean(wrong**2)) * scale(value))
-    half = error * float(student.ppf((1 + level) / 2, _freedom(wrong)))
-    return Bounds(low=max(0.0, value - half), high=min(1.0, value + half), error=error)
+    freedom = _freedom(wrong)
+    half = error * float(student.ppf((1 + level) / 2, freedom))
+    return Bounds(low=max(0.0, value - half), high=min(1.0, value + half), error=error, freedom=freedom)
 
 
 def _freedom(wrong: np.ndarray) -> float:
@@ -42,6 +45,11 @@ def _freedom(wrong: np.ndarray) -> float:
     within = float(np.mean(np.nanvar(wrong, 1)))
     spread = between**2 / policies + within**2 / (policies * (parts - 1))
     return (between + within) ** 2 / spread if spread > 0 else float(policies)
+
+
+def error_draws(bounds: Bounds, count: int, rng: np.random.Generator) -> np.ndarray:
+    """float64 [count]: draws of the error that an interval stands for, Student's t."""
+    return bounds.error * rng.standard_t(min(bounds.freedom, _NORMAL), count)
 
 
 def interval_of(value: float, error: float, level: float) -> Bounds:

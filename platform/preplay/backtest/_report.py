@@ -15,15 +15,16 @@ _ToJson = PlainSerializer(
 Number = Annotated[float, BeforeValidator(lambda v: math.nan if v is None else v), _ToJson]
 """A float; NaN, where nothing is known, is null in JSON."""
 Error = Annotated[float, BeforeValidator(lambda v: math.inf if v is None else v), _ToJson]
-"""A standard deviation; infinite, where nothing bounds it, is null in JSON."""
+"""A standard deviation or degrees of freedom; infinite, where nothing bounds it, is null in JSON."""
 
 
 class Bounds(BaseModel):
-    """An interval of a share, and the error (standard deviation) it stands for."""
+    """An interval of a share, and the error (standard deviation, with its degrees of freedom) it stands for."""
 
     low: float
     high: float
     error: Error
+    freedom: Error = math.inf
 
     @property
     def width(self) -> float:

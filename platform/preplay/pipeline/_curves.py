@@ -75,11 +75,20 @@ def resampled_headline(context: Context, corrected: SessionBatch | None) -> Resa
     return Resampled(wdr.value(wdr.statistics(corrected)), draws)
 
 
-def differences(policies: Mapping[str, Resampled], level: float) -> list[Difference]:
-    """Every pair, corrected for the number of pairs."""
+def differences(
+    policies: Mapping[str, Resampled], level: float, method: str | None = None
+) -> list[Difference]:
+    """Every pair, corrected for the number of pairs; ``method`` names draws that are no bootstrap."""
     if len(policies) < 2:
         return []
-    return [Difference.model_validate(vars(pair)) for pair in compare_resampled(policies, level=level)]
+    pairs = [Difference.model_validate(vars(pair)) for pair in compare_resampled(policies, level=level)]
+    if method is None:
+        return pairs
+    both = ("interval", "simultaneous")
+    return [
+        p.model_copy(update={name: getattr(p, name).model_copy(update={"method": method}) for name in both})
+        for p in pairs
+    ]
 
 
 def propensity_check(context: Context) -> Propensities | None:

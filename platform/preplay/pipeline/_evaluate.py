@@ -15,6 +15,7 @@ import torch
 from ray.cloudpickle import register_pickle_by_value
 from rich.console import Console
 
+from preplay.actions import SessionReader
 from preplay.artifacts import open_artifact, read_manifest
 from preplay.environments import truth
 from preplay.errors import PreplayError
@@ -40,10 +41,10 @@ from preplay.pipeline._describe import (
 )
 from preplay.pipeline._estimate import estimate_policy
 from preplay.pipeline._imagined import Imagined
-from preplay.pipeline._structure import Structured, judge_structure
+from preplay.pipeline._structure import METHOD, Structured, judge_structure
 from preplay.policies import AgentState, Policy, load_policy
-from preplay.report import EvaluationReport, PolicyResult, Ranking, Truth
-from preplay.rollout import FinishedBlock, RolloutResult, run_rollouts
+from preplay.report import Difference, EvaluationReport, PolicyResult, Ranking, Truth
+from preplay.rollout import FinishedBlock, RolloutResult, ToolCalls, run_rollouts
 from preplay.seeding import numpy_rng
 from preplay.world_model import load_world_model
 
@@ -83,7 +84,7 @@ def evaluate_policies(
     results = _estimate_all(context, policies, rollouts, structured, console)
     on_policy = {policy.name: rollouts[spec] for spec, policy in logged.items()}
     with console.status("Comparing policies"):
-        report = _report(context, results, on_policy)
+        report = _report(context, results, on_policy, structured)
     return report.model_copy(update={"backtests": list(structured.tested.values())}) if structured else report
 
 
@@ -155,9 +156,20 @@ def _imagine(
         context.request.output / "rollouts",
         load_model=load_world_model,
         encoder=context.encoder,
+        calls=_tool_calls(context),
         on_block=on_block,
     )
     return {spec: results[policy_key(spec)] for spec in policies}
+
+
+def _tool_calls(context: Context) -> ToolCalls | None:
+    """What imagined tool calls are read by, where the world models condition on them."""
+    if context.model.columns is None:
+        return None
+    rows = context.data.session_starts[context.initial_sessions]
+    logs = open_artifact(context.request.data, "embedded").manifest.content_hash
+    key = " ".join([logs, *sorted(context.request.without)])
+    return ToolCalls(SessionReader(context.data.turns, context.model.columns), rows, key)
 
 
 def policy_key(spec: str) -> str:
@@ -213,11 +225,13 @@ def _truth(context: Context, spec: str, policy: Policy) -> Truth | None:
 
 
 def _report(
-    context: Context, judged: list[_Judged], on_policy: Mapping[str, RolloutResult]
+    context: Context,
+    judged: list[_Judged],
+    on_policy: Mapping[str, RolloutResult],
+    structured: Structured | None,
 ) -> EvaluationReport:
     request, reward = context.request, context.turns.reward
     results = [one.result for one in judged]
-    comparable = {one.result.name: one.resampled for one in judged if one.resampled}
     dataset = open_artifact(request.data, "embedded")
     return EvaluationReport(
         title="How good are these policies?",
@@ -229,7 +243,7 @@ def _report(
         reward_range=(float(reward.min()), float(reward.max())),
         policies=results,
         behavior=logged_policies(context, on_policy),
-        differences=differences(comparable, context.config.evaluation.level),
+        differences=_differences(context, judged, structured),
         logged_returns=logged_returns(context.batch),
         propensities=propensity_check(context),
         logged_drift=logged_drift(context),
@@ -240,6 +254,17 @@ def _report(
         versions={name: version(name) for name in _VERSIONS},
         commands=[" ".join(["preplay", *sys.argv[1:]])],
     )
+
+
+def _differences(context: Context, judged: list[_Judged], structured: Structured | None) -> list[Difference]:
+    """By resampled sessions where there are propensities, else by the errors that the backtests taught."""
+    settings = context.config.evaluation
+    comparable = {one.result.name: one.resampled for one in judged if one.resampled}
+    if comparable or structured is None:
+        return differences(comparable, settings.level)
+    headlines = [one.result.headline for one in judged if one.result.headline.verdict == "estimate"]
+    draws = structured.resampled(headlines, settings.resamples, context.config.seed)
+    return differences(draws, settings.level, METHOD)
 
 
 def _data_card(path, inputs: Mapping[str, str]) -> dict:

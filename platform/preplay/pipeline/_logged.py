@@ -83,7 +83,7 @@ def state_features(model: LatentWorldModel, condition: torch.Tensor) -> np.ndarr
     size, phi = model.features.size, model.config.features.phi
     observations = condition[:, :, size - phi : size].flatten(1)
     earlier = condition[:, :-1, 2 * size - phi : 2 * size].flatten(1)
-    rest = condition[:, -1, 2 * size : -1]
+    rest = torch.cat([condition[:, -1, 2 * size :][:, : model.context_size], condition[:, -1, -2:-1]], -1)
     return torch.cat([observations, earlier, rest], -1).cpu().numpy()
 
 

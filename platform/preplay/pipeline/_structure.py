@@ -6,7 +6,7 @@ states (any other policy: it is asked). Each kind of knowledge has its own backt
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -16,8 +16,8 @@ import ray
 from rich.console import Console
 
 from preplay.artifacts import is_complete, open_artifact, write_artifact
-from preplay.backtest import FEW_POLICIES, AskedActions, BacktestReport, PolicyBacktest
-from preplay.estimators import Estimate, Interval
+from preplay.backtest import FEW_POLICIES, AskedActions, BacktestReport, PolicyBacktest, error_draws
+from preplay.estimators import Estimate, Interval, Resampled
 from preplay.pipeline._context import Context
 from preplay.pipeline._structure_tasks import (
     Known,
@@ -31,8 +31,11 @@ from preplay.pipeline._structure_tasks import (
     structured_logs,
 )
 from preplay.policies import Policy
+from preplay.seeding import numpy_rng
 
 ESTIMATOR = "structure/1"
+METHOD = "backtest"
+"""How its intervals are made."""
 KIND = "backtest"
 _FILE = "report.json"
 
@@ -66,7 +69,7 @@ class Structured:
             value=found.predicted if found.verdict == "estimate" else None,
             raw_value=found.predicted,
             standard_error=error if np.isfinite(error) else None,
-            interval=Interval(low=found.bounds.low, high=found.bounds.high, level=level, method="backtest"),
+            interval=Interval(low=found.bounds.low, high=found.bounds.high, level=level, method=METHOD),
             n_sessions=context.batch.n_sessions,
             n_turns=context.batch.n_turns,
             diagnostics={
@@ -83,6 +86,21 @@ class Structured:
     def leads(self, policy: str) -> bool:
         """Whether the estimate may be the headline: enough logged policies were left out to know how good it is."""
         return self.is_value and policy in self.found and self._pseudo_targets(policy) >= FEW_POLICIES
+
+    def resampled(self, estimates: Iterable[Estimate], count: int, seed: int) -> dict[str, Resampled]:
+        """Draws of each leading estimate's error: Student's t, as wide as the left-out policies were mispredicted.
+
+        Errors of two policies are taken as independent, which is wider than they are where both err alike.
+        """
+        found = {}
+        for estimate in estimates:
+            bounds = self.found[estimate.policy].bounds
+            if estimate.estimator != ESTIMATOR or estimate.raw_value is None or not np.isfinite(bounds.error):
+                continue
+            rng = numpy_rng(seed, "structure error", estimate.policy)
+            errors = error_draws(bounds, count, rng)
+            found[estimate.policy] = Resampled(estimate.raw_value, estimate.raw_value + errors)
+        return found
 
     def _pseudo_targets(self, policy: str) -> int:
         return len(self.tested[self.known[policy]].policies)

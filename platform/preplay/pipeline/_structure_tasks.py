@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from sklearn.decomposition import PCA
 
-from preplay.actions import detect_adapters
+from preplay.actions import holds_tool_calls
 from preplay.backtest import (
     AskedActions,
     BacktestConfig,
@@ -26,8 +26,6 @@ from preplay.policies import ClonedPolicy, Policy
 from preplay.seeding import numpy_rng
 
 Known = Literal["sessions", "actions"]
-_PLAIN = 0.5
-"""Share of plain text among the actions above which structure is not looked for."""
 _COMPONENTS = 16
 _ALL_OR_NOTHING = 0.95
 """Share of sessions that earn 0 or 1 above which the share of solved sessions is the value."""
@@ -84,8 +82,7 @@ def structured_logs(context: Context, policies: Mapping[str, Policy]) -> Logs | 
     Plain text, the common case, is told from what is in memory: only others read all sessions once more.
     """
     settings = context.config.evaluation.structure
-    shares = detect_adapters(context.data.turns["action"].to_pylist()).shares
-    if not settings.enabled or shares.get("text", 0.0) > _PLAIN:
+    if not settings.enabled or not holds_tool_calls(context.data.turns["action"].to_pylist()):
         return None
     logs = Logs.of(context, policies)
     return logs if logs.solved_some(settings) else None

@@ -31,10 +31,13 @@ def sentence(report: EvaluationReport) -> str:
     """What was compared, how it was corrected, and how many pairs differ."""
     if not report.differences:
         return ""
-    said = (
-        "Differences on the same sessions and resamples: what moves both policies alike cancels, so that two "
+    if report.differences[0].interval.method == "backtest":
+        said = "Differences with the errors that left-out policies taught, those of two policies taken as independent"
+    else:
+        said = "Differences on the same sessions and resamples: what moves both policies alike cancels"
+    return (
+        f"{said}, so that two policies may differ clearly although their intervals overlap. {_found(report)}"
     )
-    return f"{said}policies may differ clearly although their intervals overlap. {_found(report)}"
 
 
 def _found(report: EvaluationReport) -> str:

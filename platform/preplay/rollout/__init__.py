@@ -6,6 +6,7 @@ from preplay.rollout._loop import Block, rollout_block
 from preplay.rollout._result import Drift, RolloutResult
 from preplay.rollout._run import FinishedBlock, run_rollouts
 from preplay.rollout._schema import IMAGINED_SCHEMA
+from preplay.rollout._tool_calls import ToolCalls
 
 __all__ = [
     "IMAGINED_SCHEMA",
@@ -15,6 +16,7 @@ __all__ = [
     "InitialStates",
     "RolloutConfig",
     "RolloutResult",
+    "ToolCalls",
     "rollout_block",
     "run_rollouts",
 ]

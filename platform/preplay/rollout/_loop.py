@@ -17,6 +17,7 @@ from preplay.rollout._config import RolloutConfig
 from preplay.rollout._initial import InitialStates
 from preplay.rollout._random import RowGenerator
 from preplay.rollout._schema import IMAGINED_SCHEMA
+from preplay.rollout._tool_calls import Calls, ToolCalls
 from preplay.seeding import torch_generator
 from preplay.world_model import Transition, WorldModel, WorldState, draw_noise
 
@@ -44,9 +45,10 @@ def rollout_block(
     initial: InitialStates,
     config: RolloutConfig,
     block: Block,
+    calls: ToolCalls | None = None,
 ) -> pa.Table:
     """Imagine the block's sessions turn by turn; rows of ``IMAGINED_SCHEMA``, in order of step."""
-    sessions = _Sessions(model, policy, encoder, initial, config, block)
+    sessions = _Sessions(model, policy, encoder, initial, config, block, calls)
     turns = []
     while sessions.running:
         turns.append(sessions.step())
@@ -69,6 +71,7 @@ class _Sessions:
         initial: InitialStates,
         config: RolloutConfig,
         block: Block,
+        calls: ToolCalls | None,
     ):
         self._model, self._policy, self._encoder = model, policy, encoder
         self._config, self._block, self._bank = config, block, initial.bank
@@ -81,6 +84,7 @@ class _Sessions:
         self._history = self._start_history(first)
         self._survival = np.ones(len(block))
         self._state = _start(model, first)
+        self._calls = Calls(calls, self._initial, policy.name, model.texts) if calls else None
         self._offset = len(initial.bank.texts)
         self.observation_texts = np.array([*initial.bank.texts, *model.texts], object)
         self._task_texts = np.array([*initial.bank.texts, None], object)  # the last entry answers for -1
@@ -106,6 +110,7 @@ class _Sessions:
             self._state,
             torch.from_numpy(self._encoder.embeddings(action)),
             noise if len(self._row) == len(noise) else noise[torch.from_numpy(self._row)],
+            *([self._calls.act(self._known_actions(), action)] if self._calls else []),
         )
         columns = self._columns(action, transition)
         self._advance(action, transition, columns["terminated_prob"])
@@ -143,14 +148,19 @@ class _Sessions:
         """Per session its (observation, action) pairs, oldest first, from ids int64 [A, R, 2]."""
         if not history.shape[1]:
             return [()] * len(history)
-        if len(self._action_texts) != len(self._encoder.texts):
-            self._action_texts = np.array(self._encoder.texts, object)
+        texts = self._known_actions()
         columns = [
-            zip(self.observation_texts[o].tolist(), self._action_texts[a].tolist(), strict=True)
+            zip(self.observation_texts[o].tolist(), texts[a].tolist(), strict=True)
             for o, a in history.transpose(1, 2, 0)
         ]
         missing = (history[:, :, 0] < 0).sum(1)  # always at the front
         return [pairs[m:] for pairs, m in zip(zip(*columns, strict=True), missing.tolist(), strict=True)]
+
+    def _known_actions(self) -> np.ndarray:
+        """The encoder's texts as an array."""
+        if len(self._action_texts) != len(self._encoder.texts):
+            self._action_texts = np.array(self._encoder.texts, object)
+        return self._action_texts
 
     def _columns(self, action: np.ndarray, transition: Transition) -> dict[str, np.ndarray]:
         return {
@@ -178,6 +188,8 @@ class _Sessions:
         self._turn = self._turn + 1
         self._step += 1
         self._state = transition.state
+        if self._calls:
+            self._calls.follow(text_id)
         self._keep(~self._over() & ~self._dead[text_id])
 
     def _over(self) -> np.ndarray:
@@ -208,6 +220,8 @@ class _Sessions:
         ):
             setattr(self, name, getattr(self, name)[keep])
         self._state = self._state.select(torch.from_numpy(np.flatnonzero(keep)))
+        if self._calls:
+            self._calls.keep(keep)
 
     def _start_history(self, first: InitialStates) -> np.ndarray:
         """The last R logged turns, int64 [B, R, 2]; logged actions are known to the encoder by other ids."""

@@ -19,6 +19,7 @@ from preplay.rollout._config import RolloutConfig
 from preplay.rollout._initial import InitialStates
 from preplay.rollout._loop import Block, rollout_block
 from preplay.rollout._result import RolloutResult, block_returns, summarise
+from preplay.rollout._tool_calls import ToolCalls
 from preplay.shards import ShardFolder
 from preplay.stage import run_stage
 from preplay.world_model import WorldModel
@@ -37,6 +38,7 @@ class _Job:
     initial: InitialStates
     config: RolloutConfig
     folder: ShardFolder
+    calls: ToolCalls | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def run_rollouts(
     *,
     load_model: Callable[[str], WorldModel],
     encoder: CachedEncoder,
+    calls: ToolCalls | None = None,
     model_keys: Sequence[str] | None = None,
     actors: int | None = None,
     gpus_per_actor: float = 0,
@@ -91,6 +94,7 @@ def run_rollouts(
         output_dir: Folder (or fsspec URI all actors reach) of the blocks; runs may share it.
         load_model: Importable function from a member's URI to the model.
         encoder: Embeds actions; its bank should hold the logged ones. Actors get copies.
+        calls: For world models that condition on tool calls.
         model_keys: What stands for each member on disk; by default its manifest's content hash.
         actors: Size of the pool; by default one per CPU, or as many as share the GPUs.
         gpus_per_actor: Share of a GPU booked per actor.
@@ -102,7 +106,7 @@ def run_rollouts(
     if not policies or not model_uris or not len(initial):
         raise PreplayError("rollouts need at least one policy, one world model and one initial state.")
     folder = ShardFolder(str(output_dir) if "://" in str(output_dir) else str(Path(output_dir).absolute()))
-    job = _Job(model_uris, load_model, policies, encoder, initial, config, folder)
+    job = _Job(model_uris, load_model, policies, encoder, initial, config, folder, calls)
     tasks = _plan(job, model_keys or [read_manifest(uri).content_hash for uri in model_uris])
     tables = _Tables(_finished(folder, tasks), tasks, config.gamma, on_block)
     missing = [task for task in tasks if task.name not in tables.by_name]
@@ -161,6 +165,7 @@ def _plan(job: _Job, model_keys: Sequence[str]) -> list[_Task]:
         job.initial.content_hash,
         job.encoder.fingerprint.model_dump(),
         job.config.model_dump(mode="json"),
+        *([job.calls.key] if job.calls else []),
     ]
     sessions = len(job.initial) * job.config.rollouts
     blocks = list(blocks_of(len(model_keys), sessions, job.config.block_size))
@@ -221,7 +226,9 @@ class _RolloutActor:
 
     def _imagine(self, name: str, policy: str, block: Block) -> str:
         job, model = self._job, self._model(block.member)
-        turns = rollout_block(model, job.policies[policy], job.encoder, job.initial, job.config, block)
+        turns = rollout_block(
+            model, job.policies[policy], job.encoder, job.initial, job.config, block, job.calls
+        )
         job.encoder.flush()
         return job.folder.write(name, turns)
 

@@ -79,6 +79,8 @@ class WorldModelConfig(BaseModel):
             without others of its kind of action.
         gamma: Discount of the return that phi learns to predict.
         horizon: Turns after which a session is cut; by default the longest logged session.
+        structure: Whether the condition also says what tool calls are made of (see :mod:`preplay.actions`), where a
+            fifth or more of the logged actions are tool calls.
         validation_fraction: Share of sessions (or tasks) held out for early stopping and fidelity.
         split_by: Whether whole sessions or whole tasks are held out.
         device: ``auto`` takes a GPU when there is one.
@@ -98,6 +100,7 @@ class WorldModelConfig(BaseModel):
     neighbours: int = Field(default=8, ge=1)
     gamma: float = Field(default=0.97, ge=0, le=1)
     horizon: int | None = Field(default=None, ge=1)
+    structure: bool = True
     validation_fraction: float = Field(default=0.15, gt=0, lt=0.9)
     split_by: Literal["session", "task"] = "session"
     features: FeatureConfig = FeatureConfig()

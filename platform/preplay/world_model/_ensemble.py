@@ -6,6 +6,7 @@ from pathlib import Path
 
 import ray
 
+from preplay.actions import SessionReader, holds_tool_calls
 from preplay.artifacts import Artifact, open_artifact, read_manifest, write_artifact
 from preplay.embedding import load_embedded
 from preplay.errors import PreplayError
@@ -93,8 +94,10 @@ def _train_member(
             return manifest.metrics["fidelity"]
     data = load_embedded(embedded_uri).without_policies(without)
     checkpoints = Path(f"{path}.partial") / inputs["embedded"][:12]
-    trained = train_world_model(data, config, seed=seed, checkpoints=checkpoints)
-    fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed)
+    calls = config.structure and holds_tool_calls(data.turns["action"].to_pylist())
+    reader = SessionReader(data.turns) if calls else None
+    trained = train_world_model(data, config, seed=seed, reader=reader, checkpoints=checkpoints)
+    fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed, reader=reader)
     stored = stored_config(trained.model, data.fingerprint.model_dump()) | {"request": asked}
     with write_artifact(path, KIND, config=stored, inputs=inputs, seed=seed) as staging:
         save_world_model(trained.model, staging)

@@ -7,11 +7,12 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
+from preplay.actions import SessionReader
 from preplay.seeding import numpy_rng, torch_generator
 from preplay.world_model._data import TurnArrays
 from preplay.world_model._dynamics import DiffusionDynamics, FlowDynamics
 from preplay.world_model._model import ConditionTable, LatentWorldModel
-from preplay.world_model._protocol import WorldState, draw_noise
+from preplay.world_model._protocol import Transition, draw_noise
 
 MAX_ROWS = 400
 SAMPLES = 16
@@ -72,6 +73,7 @@ class _Audit:
     turns: TurnArrays
     seed: int
     rows: np.ndarray
+    reader: SessionReader | None
 
     def noise(self, rows: int, *keys: str | int) -> Tensor:
         generator = torch_generator(self.seed, "fidelity", *keys)
@@ -80,20 +82,26 @@ class _Audit:
 
 @torch.inference_mode()
 def measure_fidelity(
-    model: LatentWorldModel, embeddings: np.ndarray, turns: TurnArrays, *, seed: int
+    model: LatentWorldModel,
+    embeddings: np.ndarray,
+    turns: TurnArrays,
+    *,
+    seed: int,
+    reader: SessionReader | None = None,
 ) -> Fidelity:
     """All figures of :class:`Fidelity` for a trained model.
 
     Args:
         embeddings: Bank of text embeddings float32 [N, D] that ``turns`` points into.
+        reader: That the model was trained with.
     """
     bank = torch.tensor(embeddings, device=model.device)
-    condition = ConditionTable.build(model, bank, turns)
+    condition = ConditionTable.build(model, bank, turns, reader.logged() if reader else None)
     latent = model.latent(bank)[torch.as_tensor(turns.next_observation, device=model.device)]
     held_out = turns.rows_of(held_out=True)
     count = min(MAX_ROWS, len(held_out))
     rows = np.sort(numpy_rng(seed, "fidelity rows").choice(held_out, count, replace=False))
-    audit = _Audit(model, condition, latent, bank, turns, seed, rows)
+    audit = _Audit(model, condition, latent, bank, turns, seed, rows, reader)
     predicted, probability = _outcomes(audit, held_out)
     ended = turns.terminated[held_out].astype(float)
     bins = calibration_bins(probability, ended)
@@ -194,28 +202,52 @@ def _first_rows(turns: TurnArrays, held_out: bool) -> np.ndarray:
     return np.flatnonzero((turns.turn == 0) & (turns.held_out == held_out))
 
 
-def _start(audit: _Audit, first: np.ndarray) -> WorldState:
-    turns, bank = audit.turns, audit.bank
-    task = torch.as_tensor(turns.task[first])
-    embedded = bank[task.clamp_min(0)] * (task >= 0)[:, None].to(bank)
-    return audit.model.start(bank[torch.as_tensor(turns.observation[first])], task=embedded)
+class _Imagined:
+    """Imagined sessions that begin like logged ones and take logged actions."""
+
+    def __init__(self, audit: _Audit, first: np.ndarray):
+        turns, bank = audit.turns, audit.bank
+        task = torch.as_tensor(turns.task[first])
+        embedded = bank[task.clamp_min(0)] * (task >= 0)[:, None].to(bank)
+        self._audit, self._reader = audit, audit.reader
+        self.state = audit.model.start(bank[torch.as_tensor(turns.observation[first])], task=embedded)
+        self._past = self._reader.begin(first, same_policy=True) if self._reader else None
+        self._seen = self._reader.observations(audit.model.texts) if self._reader else None
+
+    def select(self, rows: np.ndarray) -> None:
+        """Go on with the given sessions alone."""
+        self.state = self.state.select(torch.as_tensor(rows))
+        self._past = self._past.select(rows) if self._past else None
+
+    def step(self, rows: np.ndarray, noise: Tensor) -> Transition:
+        """One turn with the actions of these logged rows int64 [B]."""
+        audit = self._audit
+        action = audit.bank[torch.as_tensor(audit.turns.action[rows])]
+        if self._reader is None or self._past is None or self._seen is None:
+            found = audit.model.step(self.state, action, noise)
+        else:
+            acted = self._reader.logged_action[rows]
+            found = audit.model.step(self.state, action, noise, self._reader.features(self._past, acted))
+            self._past = self._past.then(acted, self._seen[found.text_id.cpu().numpy()])
+        self.state = found.state
+        return found
 
 
 def _drift(audit: _Audit) -> list[float]:
     """Imagine along the logged actions of held-out sessions and compare the clouds of latents at each step."""
     turns, first = audit.turns, _first_rows(audit.turns, True)[:MAX_ROWS]
-    state, alive, distances = _start(audit, first), np.arange(len(first)), []
+    sessions, alive, distances = _Imagined(audit, first), np.arange(len(first)), []
     lengths = np.bincount(turns.session)[turns.session[first]]
     for k in range(DRIFT_STEPS):
         keep = lengths[alive] > k
         if keep.sum() < 10:
             break
-        state, alive = state.select(torch.as_tensor(np.flatnonzero(keep))), alive[keep]
-        rows = torch.as_tensor(first[alive] + k)
-        action = audit.bank[torch.as_tensor(turns.action[first[alive] + k])]
-        step = audit.model.step(state, action, audit.noise(len(first), "drift", k)[alive])
-        distances.append(energy_distance(audit.model.bank_latents[step.text_id], audit.latent[rows]))
-        state = step.state
+        sessions.select(np.flatnonzero(keep))
+        alive = alive[keep]
+        rows = first[alive] + k
+        step = sessions.step(rows, audit.noise(len(first), "drift", k)[alive])
+        real = audit.latent[torch.as_tensor(rows)]
+        distances.append(energy_distance(audit.model.bank_latents[step.text_id], real))
     return distances
 
 
@@ -226,20 +258,19 @@ def _on_policy_value(audit: _Audit) -> float:
     logged = audit.condition(torch.as_tensor(train))[:, -1]
     size = model.features.size
     first = np.tile(_first_rows(turns, True)[:MAX_ROWS], VALUE_ROLLOUTS)
-    state, survival = _start(audit, first), torch.ones(len(first), dtype=torch.float64, device=model.device)
+    sessions = _Imagined(audit, first)
+    survival = torch.ones(len(first), dtype=torch.float64, device=model.device)
     total = torch.zeros_like(survival)
     for k in range(model.horizon):
-        newest = state.window[:, -1]
+        newest = sessions.state.window[:, -1]
         keys = torch.cat([logged[:, :size], logged[:, -2:-1]], -1)
         queries = torch.cat([newest[:, :size], newest[:, -2:-1]], -1)
         near = torch.cdist(queries, keys).topk(min(10, len(train)), largest=False).indices.cpu().numpy()
         pick = numpy_rng(audit.seed, "on-policy", k).integers(0, near.shape[1], len(near))
         rows = train[near[np.arange(len(near)), pick]]
-        action = audit.bank[torch.as_tensor(turns.action[rows])]
-        step = model.step(state, action, audit.noise(len(first), "on-policy", k))
+        step = sessions.step(rows, audit.noise(len(first), "on-policy", k))
         total += model.config.gamma**k * survival * step.reward
         survival = survival * (1 - step.terminated_prob)
-        state = step.state
     return float(total.mean())
 
 

@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from preplay.actions import Columns
 from preplay.artifacts import Artifact, Staging, open_artifact
 from preplay.embedding import EncoderFingerprint
+from preplay.errors import PreplayError
 from preplay.world_model._config import WorldModelConfig
 from preplay.world_model._data import TurnArrays
 from preplay.world_model._dynamics import DYNAMICS, Remembering
@@ -22,15 +25,18 @@ from preplay.world_model._protocol import Transition, WorldState
 
 KIND = "world_model"
 FLAGS = 2  # turn / horizon, and whether the turn exists
+FAR = 5.0  # standard deviations beyond which a feature of a tool call is cut
 
 
 @dataclass(frozen=True)
 class ModelShape:
-    """Sizes that are known only from the logs: embedding size D, horizon H, bank and support rows."""
+    """Sizes that are known only from the logs: embedding size D, horizon H, features of a tool call (0 where actions
+    are plain text), bank and support rows."""
 
     dimension: int
     horizon: int
     with_task: bool
+    structured: int = 0
     bank: int = 0
     support: int = 0
     neighbours: int = 0
@@ -39,16 +45,26 @@ class ModelShape:
 class LatentWorldModel(nn.Module):
     """A world model that generates the latent of the next observation and snaps it to a logged one.
 
-    Satisfies :class:`preplay.world_model.WorldModel`.
+    Satisfies :class:`preplay.world_model.WorldModel`. ``columns`` are those of the features of tool calls, None where
+    actions are plain text.
     """
 
+    structure_mean: Tensor
+    structure_std: Tensor
     latent_mean: Tensor
     latent_std: Tensor
     bank_features: Tensor
     bank_latents: Tensor
 
-    def __init__(self, config: WorldModelConfig, shape: ModelShape, texts: Sequence[str] = ()):
+    def __init__(
+        self,
+        config: WorldModelConfig,
+        shape: ModelShape,
+        texts: Sequence[str] = (),
+        columns: Columns | None = None,
+    ):
         super().__init__()
+        self.columns = columns
         self.config, self.shape, self.texts, self.horizon = config, shape, texts, shape.horizon
         self.features = TextFeatures(shape.dimension, config.features)
         latent, turn = self.features.latent_size, self.turn_size
@@ -58,6 +74,9 @@ class LatentWorldModel(nn.Module):
         self.outcome = OutcomeNet(latent, turn, config)
         self.decoder = NearestRows(shape.bank, latent)
         self.support = NearestRows(shape.support, 2 * config.features.phi)
+        if shape.structured:
+            self.register_buffer("structure_mean", torch.zeros(shape.structured))
+            self.register_buffer("structure_std", torch.ones(shape.structured))
         self.register_buffer("latent_mean", torch.zeros(latent))
         self.register_buffer("latent_std", torch.ones(latent))
         self.register_buffer("bank_features", torch.zeros(shape.bank, self.features.size))
@@ -76,7 +95,7 @@ class LatentWorldModel(nn.Module):
     @property
     def turn_size(self) -> int:
         """F: features of one turn in the window."""
-        return 2 * self.features.size + self.context_size + FLAGS
+        return 2 * self.features.size + self.context_size + self.shape.structured + FLAGS
 
     @property
     def device(self) -> torch.device:
@@ -106,12 +125,26 @@ class LatentWorldModel(nn.Module):
         return WorldState(window, turn, context)
 
     @torch.inference_mode()
-    def step(self, state: WorldState, action: Tensor, noise: Tensor) -> Transition:
-        """See :meth:`preplay.world_model.WorldModel.step`."""
+    def step(
+        self, state: WorldState, action: Tensor, noise: Tensor, structure: np.ndarray | None = None
+    ) -> Transition:
+        """See :meth:`preplay.world_model.WorldModel.step`.
+
+        Args:
+            structure: float64 [B, ·] features of the actions as tool calls, by a
+                :class:`preplay.actions.SessionReader`; a model that learned with them cannot do without.
+        """
         size = self.features.size
         acted = self.features.action(action.to(self.device))
         window = state.window.clone()
         window[:, -1, size : 2 * size] = acted
+        if self.shape.structured:
+            if structure is None:
+                raise PreplayError(
+                    "this world model reads what tool calls are made of, and was given their texts alone.",
+                    fix="Train one without it: set world_model.structure to false.",
+                )
+            window[:, -1, -FLAGS - self.shape.structured : -FLAGS] = self.scaled_structure(structure)
         with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
             latent = self.dynamics.step(window, noise.to(self.device)).float()
         text_id, snap = self.decoder(self.metric(latent))
@@ -121,6 +154,11 @@ class LatentWorldModel(nn.Module):
         newest = self._turn_features(self.bank_features[text_id], None, turn, state.context)
         after = torch.cat([window[:, 1:], newest[:, None]], 1)
         return Transition(text_id, reward, terminated, snap, support, WorldState(after, turn, state.context))
+
+    def scaled_structure(self, features: np.ndarray) -> Tensor:
+        """Features of tool calls as the condition holds them, float32 [..., ·]."""
+        raw = torch.as_tensor(features, dtype=torch.float32, device=self.device)
+        return ((raw - self.structure_mean) / self.structure_std).clamp(-FAR, FAR)
 
     def latent(self, observation: Tensor) -> Tensor:
         """Standardised latent float32 [B, L] of observation embeddings."""
@@ -139,10 +177,12 @@ class LatentWorldModel(nn.Module):
     def _turn_features(
         self, observation: Tensor, action: Tensor | None, turn: Tensor, context: Tensor
     ) -> Tensor:
-        """Features of one turn float32 [B, F]: observation, action (zeros before it is chosen), task, flags."""
+        """Features of one turn float32 [B, F]: observation, action and its structure (zeros where it is not known),
+        task, flags."""
         action = torch.zeros_like(observation) if action is None else action
+        structure = observation.new_zeros(len(observation), self.shape.structured)
         flags = torch.stack([turn / self.horizon, torch.ones_like(turn)], -1).to(observation.dtype)
-        return torch.cat([observation, action, context, flags], -1)
+        return torch.cat([observation, action, context, structure, flags], -1)
 
     def _fill_history(self, window: Tensor, history: Tensor, turn: Tensor, context: Tensor) -> None:
         past = min(history.shape[1], self.config.window - 1)
@@ -163,23 +203,34 @@ class ConditionTable:
     observations: Tensor
     actions: Tensor
     tasks: Tensor
+    structure: Tensor
     window: Tensor
     turn: Tensor
 
     @classmethod
     @torch.no_grad()
-    def build(cls, model: LatentWorldModel, bank: Tensor, turns: TurnArrays) -> "ConditionTable":
-        """Features of every text used by the turns, computed once."""
+    def build(
+        cls, model: LatentWorldModel, bank: Tensor, turns: TurnArrays, structure: np.ndarray | None = None
+    ) -> "ConditionTable":
+        """Features of every text used by the turns, computed once.
+
+        Args:
+            structure: float64 [R, ·] features of the actions as tool calls; taken as average where absent.
+        """
         tasks = torch.zeros(len(turns), model.context_size, device=bank.device)
         if model.shape.with_task:
             ids = torch.as_tensor(turns.task, device=bank.device)
             tasks = model.features.task(bank)[ids.clamp_min(0)] * (ids >= 0)[:, None]
         device = bank.device
+        calls = torch.zeros(len(turns), model.shape.structured, device=device)
+        if structure is not None and model.shape.structured:
+            calls = model.scaled_structure(structure)
         return cls(
             model,
             model.features.observation(bank)[torch.as_tensor(turns.observation, device=device)],
             model.features.action(bank)[torch.as_tensor(turns.action, device=device)],
             tasks,
+            calls,
             torch.as_tensor(turns.window_rows(model.config.window), device=device),
             torch.as_tensor(turns.turn, device=device),
         )
@@ -190,7 +241,8 @@ class ConditionTable:
         exists = (window >= 0)[..., None]
         at = window.clamp_min(0)
         flags = torch.stack([self.turn[at] / self.model.horizon, torch.ones_like(at)], -1)
-        features = torch.cat([self.observations[at], self.actions[at], self.tasks[at], flags], -1)
+        parts = [self.observations[at], self.actions[at], self.tasks[at], self.structure[at], flags]
+        features = torch.cat(parts, -1)
         return features * exists
 
 
@@ -224,6 +276,9 @@ def _load(artifact: Artifact, device: str | None) -> LatentWorldModel:
     stored = artifact.manifest.config
     config = WorldModelConfig.model_validate(stored["model"])
     texts = pq.read_table(artifact.file("texts.parquet"))["text"].to_pylist()
-    model = LatentWorldModel(config, ModelShape(**stored["shape"]), texts)
+    columns = (
+        Columns(**{k: tuple(v) for k, v in stored["columns"].items()}) if stored.get("columns") else None
+    )
+    model = LatentWorldModel(config, ModelShape(**stored["shape"]), texts, columns)
     model.load_state_dict(load_file(artifact.file("model.safetensors")))
     return model.to(device or config.resolved_device()).eval()

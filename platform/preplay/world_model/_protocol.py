@@ -103,7 +103,10 @@ class WorldModel(Protocol):
         ...
 
     def step(self, state: WorldState, action: Tensor, noise: Tensor) -> Transition:
-        """One turn: action embeddings float32 [B, D], standard normal noise float32 [B, noise_dim]."""
+        """One turn: action embeddings float32 [B, D], standard normal noise float32 [B, noise_dim].
+
+        A model of tool calls also takes their features; see :meth:`preplay.world_model.LatentWorldModel.step`.
+        """
         ...
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from preplay.actions import SessionReader
 from preplay.embedding import EmbeddedTurns
 from preplay.errors import PreplayError
 from preplay.seeding import derive_seed, torch_generator
@@ -56,19 +57,21 @@ def train_world_model(
     config: WorldModelConfig,
     *,
     seed: int,
+    reader: SessionReader | None = None,
     checkpoints: Path | None = None,
     progress: Progress = lambda part, step, value: None,
 ) -> TrainedModel:
     """Train one world model on embedded logs.
 
     Args:
+        reader: Of the same turns, to condition on what tool calls are made of too.
         checkpoints: Folder for the state of unfinished parts; training continues from what stands there.
 
     Raises:
         PreplayError: When a loss is not finite, or the logs cannot be split.
     """
     stages = train_in_stages(
-        data, config, seed=seed, shares=(1.0,), checkpoints=checkpoints, progress=progress
+        data, config, seed=seed, shares=(1.0,), reader=reader, checkpoints=checkpoints, progress=progress
     )
     return next(stages)
 
@@ -79,6 +82,7 @@ def train_in_stages(
     *,
     seed: int,
     shares: tuple[float, ...],
+    reader: SessionReader | None = None,
     checkpoints: Path | None = None,
     progress: Progress = lambda part, step, value: None,
 ) -> Iterator[TrainedModel]:
@@ -113,12 +117,14 @@ def train_in_stages(
         checkpoint=checkpoints / "features.safetensors" if checkpoints else None,
     )
     tasks = np.unique(turns.task)
-    shape = ModelShape(data.bank.embeddings.shape[1], horizon, len(tasks[tasks >= 0]) > 1)
+    structure = reader.logged() if reader else None
+    size = structure.shape[1] if structure is not None else 0
+    shape = ModelShape(data.bank.embeddings.shape[1], horizon, len(tasks[tasks >= 0]) > 1, size)
     torch.manual_seed(derive_seed(seed, "dynamics", "init"))
-    model = LatentWorldModel(config, shape).to(device)
+    model = LatentWorldModel(config, shape, columns=reader.columns if reader else None).to(device)
     model.features = features
     bank = torch.tensor(data.bank.embeddings, device=device)
-    job = _prepare(model, bank, turns, seed, checkpoints, progress)
+    job = _prepare(model, bank, turns, structure, seed, checkpoints, progress)
     for share in shares:
         traces = {"features": trace} | _train_parts(job, share)
         yield TrainedModel(_add_retrieval(model, job, bank, data.bank.texts), turns, traces)
@@ -129,17 +135,23 @@ def _prepare(
     model: LatentWorldModel,
     bank: Tensor,
     turns: TurnArrays,
+    structure: np.ndarray | None,
     seed: int,
     checkpoints: Path | None,
     progress: Progress,
 ) -> _Job:
-    """Standardise latents on the training rows and tabulate conditions."""
+    """Standardise latents and features of tool calls on the training rows, and tabulate conditions."""
     after = torch.as_tensor(turns.next_observation, device=bank.device)
     raw = model.features.latent(bank)
     train = torch.as_tensor(turns.rows_of(held_out=False), device=bank.device)
     model.latent_mean.copy_(raw[after[train]].mean(0))
     model.latent_std.copy_(raw[after[train]].std(0, correction=0).clamp_min(1e-4))
-    condition = ConditionTable.build(model, bank, turns)
+    if structure is not None:
+        seen = torch.as_tensor(structure[train.cpu().numpy()], dtype=torch.float32)
+        model.structure_mean.copy_(seen.mean(0))
+        spread = seen.std(0, correction=0)
+        model.structure_std.copy_(torch.where(spread > 1e-6, spread, 1.0))
+    condition = ConditionTable.build(model, bank, turns, structure)
     model.outcome.standardise(torch.as_tensor(turns.reward)[train.cpu()])
     return _Job(model, condition, model.latent(bank)[after], turns, seed, checkpoints, progress)
 
@@ -220,7 +232,8 @@ def _add_retrieval(model: LatentWorldModel, job: _Job, bank: Tensor, texts: list
 
 def stored_config(model: LatentWorldModel, encoder: dict[str, object]) -> dict[str, object]:
     """What the manifest of a world model keeps beside the weights."""
-    return {
+    columns: dict[str, object] = {"columns": asdict(model.columns)} if model.columns else {}
+    return columns | {
         "model": model.config.model_dump(mode="json"),
         "shape": asdict(model.shape),
         "encoder": encoder,
