@@ -84,6 +84,9 @@ class RehearsalConfigMixin:
         if settings.world_model == "latent":
             config |= {
                 "memory": settings.memory,
+                "kind": settings.model_memory,
+                "context": settings.model_context,
+                "categories": settings.model_latent,
                 "frames": self._frames,
                 "open_loop": settings.model_open_loop,
             }

@@ -1,9 +1,10 @@
 """World model with a belief over the history, for vectors and images that do not tell the whole state.
 
-An observation has a *code* (a vector: itself, normalised; an image: what a small network makes of it). A recurrent
-memory reads code after code with the action in between. From code, belief and action an ensemble predicts the change
-of the code, reward and termination; the predicted code is what the memory reads next, and its observation is what the
-policy sees. In training the last steps of each stretch of real rows are predicted from predictions in the same way.
+An observation has a *code* (a vector: itself, normalised; an image: what a small network makes of it). A memory
+reads code after code with the action in between. From code, belief and action an ensemble predicts the change of the
+code, reward and termination, given a latent that is drawn where chance plays a part; the predicted code is what the
+memory reads next, and its observation is what the policy sees. In training the last steps of each stretch of real
+rows are predicted from predictions in the same way.
 """
 
 from dataclasses import dataclass
@@ -14,11 +15,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from preplay_rllib._latent_nets import GRUMemory, ImageCodec, VectorCodec
-from preplay_rllib._model import EnsembleMLP, EnsembleModule, Imagined, draw_members
+from preplay_rllib._latent_nets import AttentionMemory, GRUMemory, ImageCodec, VectorCodec
+from preplay_rllib._latent_outcomes import Outcomes
+from preplay_rllib._latent_rows import Step, Stretch
+from preplay_rllib._model import EnsembleModule, Imagined
 from preplay_rllib._replay import Columns
 
 _CONSTANT = 1e-3
+_SURPRISE = 0.1
+"""Weight of the latent's divergence."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +42,26 @@ class LatentState:
 
 
 class LatentModule(EnsembleModule):
-    """The ensemble. ``model_config``: members, hidden, memory, frames (observations that the policy sees at once),
-    open_loop (most steps predicted from predictions in training)."""
+    """The ensemble. ``model_config``: members, hidden, memory (whether there is one) and its kind, context (steps
+    that it is made from), categories (of the latent), frames (observations that the policy sees at once), open_loop
+    (most steps predicted from predictions in training)."""
 
     def setup(self) -> None:
         config = self.model_config
         self.members, self.frames, self.open_loop = config["members"], config["frames"], config["open_loop"]
-        self.remembers = config["memory"]
+        self.remembers, self.context = config["memory"], config["context"]
         self.discrete = isinstance(self.action_space, gym.spaces.Discrete)
         self.actions = int(self.action_space.n if self.discrete else np.prod(self.action_space.shape))
-        self.codec = self._codec(config["hidden"])
-        self.memory = GRUMemory(2 * self.codec.size + self.actions, config["hidden"])
-        inputs = self.codec.size + config["hidden"] + self.actions
-        self.net = EnsembleMLP(
-            self.members, [inputs, config["hidden"], config["hidden"], self.codec.size + 2]
+        hidden = config["hidden"]
+        self.codec = self._codec(hidden)
+        read = 2 * self.codec.size + self.actions
+        self.memory = (
+            GRUMemory(read, hidden)
+            if config["kind"] == "gru"
+            else AttentionMemory(read, hidden, config["context"] + 1)
         )
+        features = self.codec.size + hidden + self.actions
+        self.outcomes = Outcomes(self.members, features, self.codec.size + 2, hidden, config["categories"])
         self.register_buffer("change", torch.ones(self.codec.size))
         self.register_buffer("worth", torch.ones(1))
 
@@ -80,7 +90,7 @@ class LatentModule(EnsembleModule):
         codes = self.codec.encode(seen)
         belief = self.memory.begin(len(codes), device)
         for t in range(seen.shape[1]):
-            step = _Step(codes[:, t - 1], past["past_action"][:, t - 1], known[:, t - 1]) if t else None
+            step = Step(codes[:, t - 1], past["past_action"][:, t - 1], known[:, t - 1]) if t else None
             belief = self._remember(belief, codes[:, t], step)
         return LatentState(codes[:, -1], belief, self._recent(seen, known))
 
@@ -92,15 +102,16 @@ class LatentModule(EnsembleModule):
         picked = seen[torch.arange(len(seen), device=seen.device)[:, None], at]
         return torch.cat(self.codec.shown(picked).unbind(1), -1)
 
-    def _remember(self, belief: Tensor, code: Tensor, step: "_Step | None") -> Tensor:
+    def _remember(self, belief: Tensor, code: Tensor, step: Step | None) -> Tensor:
         """The belief after reading a code, how it differs from the one before and the action in between; without a
         known step before, that of an episode that begins."""
         if step is None or not self.remembers:
             blank = code.new_zeros(len(code), self.codec.size + self.actions)
             return self.memory.update(torch.zeros_like(belief), torch.cat([code, blank], 1))
-        known = step.known[:, None]
         led = torch.cat([(code - step.code) / self.change, self._one_hot(step.action)], 1)
-        return self.memory.update(belief * known, torch.cat([code, led * known], 1))
+        led = led * step.known[:, None]
+        kept = belief * step.known.view(-1, *[1] * (belief.ndim - 1))
+        return self.memory.update(kept, torch.cat([code, led], 1))
 
     def _one_hot(self, action: Tensor) -> Tensor:
         if self.discrete:
@@ -111,8 +122,9 @@ class LatentModule(EnsembleModule):
         return state.recent
 
     def step(self, state: LatentState, action: Tensor, generator: torch.Generator | None) -> Imagined:
-        out = self._predict(state.code, state.belief, action)
-        chosen = out.mean(0) if generator is None else self._one_member(out, generator)
+        features = self._features(state.code, state.belief, action)
+        out = self.outcomes(features, self.outcomes.guess(features, generator))
+        chosen = out.mean(0) if generator is None else self.outcomes.of_one(out, generator)
         after = self._advance(state, action, chosen)
         never = torch.zeros(len(action), dtype=torch.bool, device=out.device)
         reward = chosen[:, -2] * self.worth
@@ -127,51 +139,49 @@ class LatentModule(EnsembleModule):
             disagreement=out[..., : self.codec.size].std(0).mean(-1),
         )
 
-    def _one_member(self, out: Tensor, generator: torch.Generator | None) -> Tensor:
-        """float32 [B, ...] of [E, B, ...]: for each row that of a member drawn anew."""
-        rows = torch.arange(out.shape[1], device=out.device)
-        return out[draw_members(self.members, len(rows), generator, out.device), rows]
-
     def _advance(self, state: LatentState, action: Tensor, chosen: Tensor) -> LatentState:
         code = state.code + chosen[:, :-2] * self.change
         seen = self.codec.decode(code)
-        step = _Step(state.code, action, torch.ones(len(action), dtype=torch.bool, device=code.device))
+        step = Step(state.code, action, torch.ones(len(action), dtype=torch.bool, device=code.device))
         belief = self._remember(state.belief, code, step)
         return LatentState(code, belief, torch.cat([state.recent[..., seen.shape[-1] :], seen], -1))
 
-    def _predict(self, code: Tensor, belief: Tensor, action: Tensor) -> Tensor:
-        """float32 [E, B, C + 2]: change of the code and reward in units of their scales, logit of termination."""
-        return self.net(torch.cat([code, belief, self._one_hot(action)], 1))
+    def _features(self, code: Tensor, belief: Tensor, action: Tensor) -> Tensor:
+        return torch.cat([code, self.memory.read(belief), self._one_hot(action)], 1)
 
     def ensemble_loss(self, batch: dict[str, Tensor]) -> Tensor:
         """Mean over the steps of stretches of real rows; the last few, how many differs from batch to batch, are
         predicted from predictions of a member drawn anew at each step, as in imagination."""
-        stretch = _Stretch.of(batch)
-        codes, steps = self.codec.encode(stretch.observation), stretch.action.shape[1]
+        stretch = Stretch.of(batch)
+        codes = self.codec.encode(stretch.observation)
         fixed = codes.detach()  # what is predicted must not come closer by itself
-        real = steps - int(torch.randint(self.open_loop, ()))
-        belief, code, losses = self.memory.begin(len(codes), codes.device), fixed[:, 0], []
-        for t in range(steps):
-            step = _Step(codes[:, t - 1], stretch.action[:, t - 1], stretch.known[:, t - 1]) if t else None
-            seen, code = codes[:, t], fixed[:, t]
-            belief = self._remember(belief, seen, step)
-            out = self._predict(seen, belief, stretch.action[:, t])
-            losses.append(self._step_loss(out, (fixed[:, t + 1] - code) / self.change, stretch, t))
+        real = stretch.steps - int(torch.randint(self.open_loop, ()))
+        belief, losses = self.memory.begin(len(codes), codes.device), []
+        for t in range(stretch.steps):
+            belief = self._remember(belief, codes[:, t], stretch.before(t, codes))
+            features = self._features(codes[:, t], belief, stretch.action[:, t])
+            change = (fixed[:, t + 1] - fixed[:, t]) / self.change
+            followed = torch.stack([stretch.reward[:, t] / self.worth, stretch.terminated[:, t]], 1)
+            latent, surprise = self.outcomes.infer(features, torch.cat([change, followed], 1))
+            out = self.outcomes(features, latent)
+            loss = self._step_loss(out, change, followed, last=t == stretch.steps - 1) + _SURPRISE * surprise
+            losses.append(loss * stretch.bootstrap[:, t].T * stretch.known[:, t])
             if t + 1 >= real:
-                predicted = code + self._one_member(out, None)[:, :-2].detach() * self.change
+                said = self.outcomes.of_one(out, None)[:, :-2].detach()  # members stay independent
+                predicted = fixed[:, t] + said * self.change
                 codes, fixed = (_with(c, t + 1, predicted, stretch.known[:, t]) for c in (codes, fixed))
         loss = torch.stack(losses).sum() / (stretch.known.sum() * self.members)
         return loss + self.codec.loss(codes, stretch.observation)
 
-    def _step_loss(self, out: Tensor, change: Tensor, stretch: "_Stretch", t: int) -> Tensor:
-        """float32 [] of step t. Only the last step of a stretch can be an end, and it is the one that was sampled:
-        in reward and termination it counts as much as all others together."""
-        last = t == stretch.action.shape[1] - 1
-        ended = stretch.terminated[:, t].float().expand(self.members, -1)
-        rare = F.binary_cross_entropy_with_logits(out[..., -1], ended, reduction="none")
-        rare = rare + (out[..., -2] - stretch.reward[:, t] / self.worth).pow(2)
-        loss = (out[..., :-2] - change).pow(2).mean(-1) + rare * (t if last else 1)
-        return (loss * stretch.bootstrap[:, t].T * stretch.known[:, t]).sum()
+    def _step_loss(self, out: Tensor, change: Tensor, followed: Tensor, last: bool) -> Tensor:
+        """float32 [E, B]. Only the last step of a stretch can be an end, and it is the one that was sampled: in
+        reward and termination it counts as much as all others together."""
+        reward, ended = followed.unbind(1)
+        rare = F.binary_cross_entropy_with_logits(
+            out[..., -1], ended.expand(self.members, -1), reduction="none"
+        )
+        rare = rare + (out[..., -2] - reward).pow(2)
+        return (out[..., :-2] - change).pow(2).mean(-1) + rare * (self.context if last else 1)
 
     @torch.no_grad()
     def error(self, rows: Columns, device: torch.device) -> dict[str, float]:
@@ -189,40 +199,3 @@ def _with(codes: Tensor, t: int, predicted: Tensor, known: Tensor) -> Tensor:
     out = codes.clone()
     out[:, t] = torch.where(known[:, None], predicted, codes[:, t])
     return out
-
-
-@dataclass(frozen=True)
-class _Step:
-    """The step before: code float32 [B, C], action [B, ...], and whether there was one, bool [B]."""
-
-    code: Tensor
-    action: Tensor
-    known: Tensor
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """Real rows and those before them: observation [B, W + 2, ...], all others [B, W + 1, ...]."""
-
-    observation: Tensor
-    action: Tensor
-    reward: Tensor
-    terminated: Tensor
-    bootstrap: Tensor
-    known: Tensor
-
-    @classmethod
-    def of(cls, batch: dict[str, Tensor]) -> "_Stretch":
-        now = {
-            k: batch[k][:, None]
-            for k in ("observation", "next", "action", "reward", "terminated", "bootstrap")
-        }
-        past = batch["past_known"].bool()
-        return cls(
-            observation=torch.cat([batch["past_observation"], now["observation"], now["next"]], 1),
-            action=torch.cat([batch["past_action"], now["action"]], 1),
-            reward=torch.cat([batch["past_reward"], now["reward"]], 1),
-            terminated=torch.cat([torch.zeros_like(past), now["terminated"].bool()], 1),
-            bootstrap=torch.cat([batch["past_bootstrap"], now["bootstrap"]], 1).float(),
-            known=torch.cat([past, torch.ones_like(past[:, :1])], 1),
-        )

@@ -107,3 +107,41 @@ class GRUMemory(nn.Module):
     def update(self, belief: Tensor, seen: Tensor) -> Tensor:
         """The belief after one more step float32 [B, I]."""
         return self.cell(seen, belief)
+
+    def read(self, belief: Tensor) -> Tensor:
+        """float32 [B, H] what the predictions are made from."""
+        return belief
+
+
+class AttentionMemory(nn.Module):
+    """The newest steps themselves, and a Transformer block in which the newest one looks at all of them.
+
+    A belief is float32 [B, steps, I + 1], oldest first; the last number is 1 where a step was seen.
+    """
+
+    def __init__(self, inputs: int, size: int, steps: int):
+        super().__init__()
+        self.shape = (steps, inputs + 1)
+        self.token = nn.Linear(inputs, size)
+        self.age = nn.Parameter(torch.randn(steps, size) * 0.1)
+        self.attention = nn.MultiheadAttention(size, 4, batch_first=True)
+        self.think = nn.Sequential(
+            nn.LayerNorm(size), nn.Linear(size, 2 * size), nn.ReLU(), nn.Linear(2 * size, size)
+        )
+        self.norm = nn.LayerNorm(size)
+
+    def begin(self, rows: int, device: torch.device) -> Tensor:
+        return torch.zeros(rows, *self.shape, device=device)
+
+    def update(self, belief: Tensor, seen: Tensor) -> Tensor:
+        newest = torch.cat([seen, torch.ones_like(seen[:, :1])], 1)
+        return torch.cat([belief[:, 1:], newest[:, None]], 1)
+
+    def read(self, belief: Tensor) -> Tensor:
+        tokens = self.norm(self.token(belief[..., :-1]) + self.age)
+        newest = tokens[:, -1:]
+        looked, _ = self.attention(
+            newest, tokens, tokens, key_padding_mask=belief[..., -1] == 0, need_weights=False
+        )
+        thought = (newest + looked)[:, 0]
+        return thought + self.think(thought)

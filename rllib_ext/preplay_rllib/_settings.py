@@ -77,6 +77,11 @@ class RehearsalSettings(BaseModel):
     The latent model then knows the newest observation only."""
     model_context: int = Field(16, ge=1)
     """Earlier steps that the latent model's belief is made from."""
+    model_memory: Literal["gru", "transformer"] = "gru"
+    """What the latent model's belief is: a state that every step changes, or a look back at the steps themselves."""
+    model_latent: int = Field(0, ge=0)
+    """Values of the categorical variable that stands for chance in the latent model, for tasks in which the same
+    history may go on in more than one way; 0 averages chance away."""
     model_open_loop: int = Field(5, ge=1)
     """The latent model is trained to predict up to so many steps on from its own predictions."""
     max_steps: int | None = Field(None, ge=1)

@@ -16,15 +16,16 @@ FRAMES, CONTEXT = 2, 6
 
 
 class Drift(gym.Env):
-    """Moves on by what the *last but one* action said; only the place is shown, and beyond a half the episode ends.
+    """Moves on by what the *last but one* action said, or by a coin (``chance``); only the place is shown, and beyond
+    a half the episode ends.
 
     As an image: a soft bright column at the place, on a dark ground.
     """
 
     action_space = gym.spaces.Discrete(2)
 
-    def __init__(self, image: bool = False):
-        self._image = image
+    def __init__(self, image: bool = False, chance: bool = False):
+        self._image, self._chance = image, chance
         shape = (8, 16, 1) if image else (1,)
         high, kind = (255, np.uint8) if image else (9, np.float32)
         self.observation_space = gym.spaces.Box(0 if image else -9, high, shape, kind)
@@ -35,7 +36,7 @@ class Drift(gym.Env):
         return self._seen(), {}
 
     def step(self, action):
-        self._place += self._step
+        self._place += self.np_random.choice([-0.1, 0.1]) if self._chance else self._step
         self._step = 0.1 if action else -0.1
         return self._seen(), float(self._place), bool(self._place > 0.5), False, {}
 
@@ -69,8 +70,10 @@ def replayed(seeds: range, **options) -> Replay:
 
 
 def untrained(**options) -> LatentModule:
-    env = Recent({"id": "preplay-Drift-v0", "frames": FRAMES, "image": options.pop("image", False)})
-    config = {"members": 3, "hidden": 32, "memory": True, "frames": FRAMES, "open_loop": 3} | options
+    task = {name: options.pop(name, False) for name in ("image", "chance")}
+    env = Recent({"id": "preplay-Drift-v0", "frames": FRAMES} | task)
+    config = {"members": 3, "hidden": 32, "memory": True, "kind": "gru", "context": CONTEXT, "categories": 0}
+    config |= {"frames": FRAMES, "open_loop": 3} | options
     torch.manual_seed(0)
     return LatentModule(
         observation_space=env.observation_space,
@@ -133,6 +136,24 @@ def test_places_ends_and_rewards_many_steps_on(unseen, model):
     assert (said & ~true).mean() < 0.02
 
 
+def test_a_transformer_remembers_too(replay, unseen):
+    assert trained(replay, 60, kind="transformer").error(unseen, CPU)["error"] < 0.4
+
+
+def test_chance_is_drawn_where_there_is_a_latent_and_averaged_away_without():
+    """A coin moves the place by 0.1 to either side."""
+    replay, rows = replayed(range(40), chance=True), replayed(range(1000, 1010), chance=True).newest(1000)
+    spread = {}
+    for categories in (0, 8):
+        model = trained(replay, 120, chance=True, categories=categories)
+        with torch.no_grad():
+            state, generator = model.states(rows, CPU), torch.Generator().manual_seed(0)
+            step = model.step(state, torch.as_tensor(rows["action"]), generator)
+        spread[categories] = float((step.observation[:, -1] - state.recent[:, -1]).std()) / 0.1
+    assert spread[0] < 0.5
+    assert 0.9 < spread[8] < 1.1
+
+
 @pytest.mark.parametrize("image", [False, True])
 @torch.no_grad()
 def test_what_the_policy_sees_is_what_the_task_showed(image):
@@ -153,9 +174,10 @@ def test_unknown_rows_leave_no_trace_in_the_belief():
 
 
 @torch.no_grad()
-def test_a_belief_goes_on_in_imagination_as_it_does_along_real_rows():
+@pytest.mark.parametrize("kind", ["gru", "transformer"])
+def test_a_belief_goes_on_in_imagination_as_it_does_along_real_rows(kind):
     """Were the prediction right, the state after the step would be that of the next real row."""
-    model = untrained()
+    model = untrained(kind=kind)
     rows = {name: values[:CONTEXT] for name, values in replayed(range(1)).newest(1000).items()}
     state = model.states(rows, CPU)
     change = (state.code[1:] - state.code[:-1]) / model.change
@@ -173,7 +195,7 @@ def test_members_learn_from_their_own_bootstrap_only(replay):
         batch[name] = torch.zeros_like(batch[name])
         batch[name][..., 1] = 1
     model.ensemble_loss(batch).backward()
-    moved = model.net.weights[-1].grad.abs().sum((1, 2))
+    moved = model.outcomes.net.weights[-1].grad.abs().sum((1, 2))
     assert moved[1] > 0
     assert moved[0] == moved[2] == 0
 
