@@ -1,6 +1,7 @@
 """Every dynamics on a world that is known: two modes, exact rewards, termination apart from truncation."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -137,7 +138,9 @@ def test_statistics_come_from_the_training_sessions_only(trained, ring):
 @pytest.mark.parametrize("kind", ["diffusion", "categorical"])
 def test_save_load_same_step(trained, ring, tmp_path, kind):
     model = trained[kind].model
-    stored = stored_config(model, FINGERPRINT.model_dump())
+    stored = json.loads(json.dumps(stored_config(model, FINGERPRINT.model_dump())))
+    assert "columns" not in stored
+    del stored["model"]["structure"], stored["shape"]["structured"]  # as models were stored before tool calls
     with write_artifact(tmp_path / "m", "world_model", config=stored) as staging:
         save_world_model(model, staging)
     again = load_world_model(tmp_path / "m", device="cpu")
