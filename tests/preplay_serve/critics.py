@@ -17,7 +17,7 @@ def make_critic(path: Path, *, long_is_right: bool = True, embedded: bool = Fals
     sentence = CachedEncoder(EncoderConfig(dtype="float32")) if embedded else None
     encoder = ActionEncoder(encoder=sentence)
     data = decisions_from_turns(turns(long_is_right), encoder)
-    config = CriticConfig(members=1, steps=steps)
+    config = CriticConfig(members=1, steps=steps, weight_decay=10.0)
     critic = train_critic(
         config, data, seed=0, feature_names=encoder.feature_names, fingerprint=encoder.fingerprint
     )
