@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import ray
 import torch
+from scipy.stats import spearmanr
 
 from preplay.artifacts import open_artifact
 from preplay.critics import (
@@ -13,10 +15,13 @@ from preplay.critics import (
     evaluate_critic,
     join_critics,
     load_critic,
+    returns_to_go,
     save_critic,
+    saved_encoder,
     train_critic,
 )
 from preplay.embedding import EmbeddedTurns
+from preplay.environments import get_environment
 from preplay.environments.code_repair import (
     Grader,
     SandboxConfig,
@@ -28,7 +33,8 @@ from preplay.environments.code_repair import (
 from preplay.errors import PreplayError
 from preplay.estimators import FQEConfig
 from preplay.logs import write_dataset
-from preplay.sweep import DataConfig, Job, Member, Product
+from preplay.sweep import DataConfig, Job, Member, Product, SweepConfig
+from preplay.sweep._run import check_metrics
 from preplay.sweep.trainables import (
     FqeTrainable,
     IqlTrainable,
@@ -148,6 +154,34 @@ def test_critics_are_scored_on_tasks_they_have_not_seen(repair, tmp_path):
     )
     perfect = trainable.ensemble_loss(shared, shared.decisions.success.astype(float))
     assert perfect == 0
+
+
+def test_critics_of_plain_text_are_judged_by_the_return_that_followed(ray2, registry, tmp_path):
+    """A support agent's logs: nothing is right or wrong, sentences are read, and the product finds its encoder."""
+    desk = get_environment("support_desk")
+    logs = [desk.simulate(policy, 12, seed=0) for policy in desk.behaviour_policies().values()]
+    write_dataset(pa.concat_tables(logs), str(tmp_path / "dataset"), config={})
+    trainable, data = IqlTrainable(), DataConfig(path=str(tmp_path / "dataset"), folds=2)
+    prepared = trainable.prepare(data, tmp_path, 0, tmp_path / "cache")
+    assert prepared.told == {"return_correlation"}
+    shared = prepared.shared
+    (outcome,) = trainable.run(Job(shared, CriticConfig(steps=20), 0, (1.0,), 0, tmp_path))
+    followed = returns_to_go(shared.decisions, 1.0)
+    assert outcome.metrics == {"return_correlation": spearmanr(outcome.prediction, followed)[0]}
+    assert trainable.ensemble_loss(shared, followed) == pytest.approx(0.0)
+    members = [Member(0, CriticConfig(steps=20), {}, 7)]
+    trainable.publish(Product(members, ray.put(shared), {}, {}, 0, {}), registry / "desk" / "v1")
+    assert (
+        saved_encoder("models:desk").fingerprint
+        == load_critic("models:desk").fingerprint
+        == shared.fingerprint
+    )
+    config = SweepConfig.model_validate(
+        {"name": "desk", "trainable": "critic_iql", "data": data, "space": {"tau": {"uniform": [0.5, 0.9]}},
+         "metrics": [{"name": "auc", "mode": "max"}]}
+    )  # fmt: skip
+    with pytest.raises(PreplayError, match="cannot tell auc"):
+        check_metrics(config, prepared.told)
 
 
 def test_folds_keep_tasks_whole_and_use_every_fold():

@@ -13,6 +13,7 @@ from preplay.control._calibration import (
 from preplay.control._commands import (
     analyze_audit,
     evaluate_on_dataset,
+    is_plain_text,
     record_noisy_expert,
     retrain_from_audit,
     train_from_dataset,
@@ -54,6 +55,7 @@ __all__ = [
     "compare_critics",
     "decisions_turns",
     "evaluate_on_dataset",
+    "is_plain_text",
     "judge",
     "pool_size_curve",
     "prompt_action",

@@ -8,7 +8,14 @@ from preplay.critics._decisions import Decisions, decision_texts, decisions_from
 from preplay.critics._distill import distill, rank_agreement
 from preplay.critics._encoder import ActionEncoder, DecisionState, EncodedPools
 from preplay.critics._ensemble import join_critics
-from preplay.critics._evaluate import CriticMetrics, Scorer, auc, evaluate_critic
+from preplay.critics._evaluate import (
+    CriticMetrics,
+    Scorer,
+    auc,
+    evaluate_critic,
+    rank_correlation,
+    returns_to_go,
+)
 from preplay.critics._features import DENSE, pool_features
 from preplay.critics._losses import advantage_weights, bootstrap_target, cql_penalty, expectile_loss, td_loss
 from preplay.critics._store import load_scorer, save_scorer
@@ -46,6 +53,8 @@ __all__ = [
     "load_scorer",
     "pool_features",
     "rank_agreement",
+    "rank_correlation",
+    "returns_to_go",
     "save_critic",
     "save_scorer",
     "saved_encoder",

@@ -15,7 +15,7 @@ from preplay.critics._config import CriticConfig
 from preplay.critics._encoder import FEATURE_VERSION, ActionEncoder, EncodedPools
 from preplay.critics._network import ActionNet, NetworkSize, StateNet, TwinQ
 from preplay.critics._scaler import Scaler
-from preplay.embedding import CachedEncoder, EncoderConfig, EncoderFingerprint, check_fingerprint
+from preplay.embedding import CachedEncoder, EncoderFingerprint, check_fingerprint
 from preplay.errors import PreplayError
 
 KIND = "critic"
@@ -190,11 +190,9 @@ def saved_encoder(uri: str | Path, encoder: CachedEncoder | None = None) -> Acti
     settings = config.get("encoder")
     if settings is None:
         raise PreplayError("the critic was saved without its encoder's settings.", where=str(uri))
-    if encoder is None and config["fingerprint"] and settings["sentence"]:
-        expect = EncoderFingerprint.model_validate(config["fingerprint"])
-        sentence = EncoderConfig.model_validate(settings["sentence"] | {"device": "auto"})
-        encoder = CachedEncoder(sentence, expect=expect)
-    return ActionEncoder.from_settings(settings, encoder)
+    made_by = config["fingerprint"]
+    fingerprint = EncoderFingerprint.model_validate(made_by) if made_by else None
+    return ActionEncoder.from_settings(settings, encoder, fingerprint)
 
 
 def _tensors(critic: Critic) -> dict[str, torch.Tensor]:

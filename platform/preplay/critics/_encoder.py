@@ -11,7 +11,7 @@ import numpy as np
 
 from preplay.critics._chunks import ChunkBank, ChunkConfig, embed_chunks, split_text
 from preplay.critics._features import DENSE, pool_features
-from preplay.embedding import CachedEncoder, EncoderFingerprint
+from preplay.embedding import CachedEncoder, EncoderConfig, EncoderFingerprint
 from preplay.errors import PreplayError
 
 FEATURE_VERSION = 2
@@ -109,8 +109,16 @@ class ActionEncoder:
         return own | {"chunks": asdict(self.chunks), "sentence": sentence}
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any], encoder: CachedEncoder | None = None) -> "ActionEncoder":
-        """The inverse of :meth:`settings`."""
+    def from_settings(
+        cls,
+        settings: dict[str, Any],
+        encoder: CachedEncoder | None = None,
+        fingerprint: EncoderFingerprint | None = None,
+    ) -> "ActionEncoder":
+        """The inverse of :meth:`settings`; without ``encoder`` the one of this fingerprint is loaded when needed."""
+        if encoder is None and fingerprint and settings["sentence"]:
+            sentence = EncoderConfig.model_validate(settings["sentence"] | {"device": "auto"})
+            encoder = CachedEncoder(sentence, expect=fingerprint)
         chunks, evidence = ChunkConfig(**settings["chunks"]), tuple(settings["evidence"])
         return cls(settings["horizon"], settings["hashed"], evidence, chunks, encoder)
 

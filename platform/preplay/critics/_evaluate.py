@@ -52,6 +52,7 @@ def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
     """Measure a scorer on decisions of held-out tasks."""
     scores = scorer.score(data.pools).mean
     chosen = scores[data.chosen]
+    gamma = scorer.config.gamma if isinstance(scorer, Critic) else 1.0
     return CriticMetrics(
         decisions=len(data),
         td_error=_td_error(scorer, data),
@@ -59,7 +60,7 @@ def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
         auc_within_task=_within(chosen, data),
         calibration_error=_calibration(chosen, data),
         chosen_rank=_chosen_rank(scores, data),
-        return_correlation=_return_correlation(chosen, scorer, data),
+        return_correlation=rank_correlation(chosen, returns_to_go(data, gamma)),
     )
 
 
@@ -81,11 +82,11 @@ def returns_to_go(data: Decisions, gamma: float) -> np.ndarray:
     return found
 
 
-def _return_correlation(chosen: np.ndarray, scorer: Scorer, data: Decisions) -> float:
-    followed = returns_to_go(data, scorer.config.gamma if isinstance(scorer, Critic) else 1.0)
-    if not np.ptp(chosen) or not np.ptp(followed):
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's correlation; NaN where one side never varies."""
+    if not np.ptp(first) or not np.ptp(second):
         return float("nan")
-    return float(np.corrcoef(rankdata(chosen), rankdata(followed))[0, 1])
+    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
 def _within(chosen: np.ndarray, data: Decisions) -> float:

@@ -91,6 +91,7 @@ def _prepare(config: SweepConfig, out: str, cache: Path, console: Console) -> _S
     folder = cache / "sweeps" / config.name if "://" in out else Path(out) / "data"
     with console.status("Preparing the data"):
         prepared = trainable.prepare(config.data, folder, config.seed, cache)
+    check_metrics(config, prepared.told)
     plan = TrialPlan(
         trainable=config.trainable,
         base=config.base,
@@ -101,6 +102,16 @@ def _prepare(config: SweepConfig, out: str, cache: Path, console: Console) -> _S
         keep=config.scheduler.kind != "pbt",
     )
     return _Sweep(config, trainable, plan, ray.put(prepared.shared), out, console)
+
+
+def check_metrics(config: SweepConfig, told: frozenset[str] | None) -> None:
+    """Refuse, before any training, to search by what the data cannot tell."""
+    if told is not None and (unknown := [m.name for m in config.metrics if m.name not in told]):
+        raise PreplayError(
+            f"these data cannot tell {unknown[0]}: no logged action is known to be right, or all are.",
+            where="metrics",
+            fix=f"Choose among {', '.join(sorted(told))}.",
+        )
 
 
 def _search(sweep: _Sweep) -> list[TrialRecord]:

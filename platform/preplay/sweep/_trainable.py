@@ -55,10 +55,12 @@ class Prepared:
     Args:
         shared: Goes into the object store once.
         inputs: Content hashes of the artifacts it comes from.
+        told: The metrics that these data can tell; by default all of the trainable's.
     """
 
     shared: Any
     inputs: dict[str, str]
+    told: frozenset[str] | None = None
 
 
 class Trainable(Protocol):

@@ -9,19 +9,24 @@ import numpy as np
 import ray
 
 from preplay.artifacts import is_complete, open_artifact
+from preplay.control import is_plain_text
 from preplay.critics import (
     ActionEncoder,
     Critic,
     CriticConfig,
     Decisions,
     auc,
+    decision_texts,
     decisions_from_turns,
     evaluate_critic,
     join_critics,
+    rank_correlation,
+    returns_to_go,
     save_critic,
     split_groups,
     train_critic,
 )
+from preplay.embedding import EncoderFingerprint, embedded_encoder
 from preplay.environments.code_repair import (
     Grader,
     generator,
@@ -45,13 +50,19 @@ SESSIONS_PER_TASK = 10
 
 @dataclass(frozen=True)
 class Shared:
-    """Decisions for the trials and their folds (int64 [N], whole tasks), decisions held out from all, the encoder."""
+    """Decisions for the trials and their folds (int64 [N], whole tasks), decisions held out from all, the encoder.
+
+    ``fingerprint`` is that of the sentence encoder, which reads logs of plain text; ``told`` the metrics these
+    decisions can tell.
+    """
 
     decisions: Decisions
     fold: np.ndarray
     held_out: Decisions
     encoder: dict[str, Any]
     feature_names: tuple[str, ...]
+    fingerprint: EncoderFingerprint | None
+    told: frozenset[str]
 
 
 class CriticTrainable:
@@ -60,7 +71,8 @@ class CriticTrainable:
     Metrics, all out of fold (each task is scored by a critic that has not seen it): ``auc_within_task`` (a right
     action scores above a wrong one of the same task), ``auc`` (over all tasks), ``replay_uplift`` (success where the
     critic's choice is what was executed, minus success overall; unbiased where the executed one was drawn at random),
-    ``calibration`` (expected error of the scores as probabilities of success).
+    ``calibration`` (expected error of the scores as probabilities of success), ``return_correlation`` (rank
+    correlation with the return that followed, undiscounted: what is left where no reward says "right").
     """
 
     name: str
@@ -75,6 +87,7 @@ class CriticTrainable:
         "auc": "max",
         "replay_uplift": "max",
         "calibration": "min",
+        "return_correlation": "max",
     }
 
     def prepare(self, data: DataConfig, folder: Path, seed: int, cache: Path) -> Prepared:
@@ -84,11 +97,16 @@ class CriticTrainable:
             _simulate(folder / "dataset", data)
         turns = load_turns(uri)
         encoder = ActionEncoder(horizon=int(np.max(turns["turn"].to_numpy())) + 1)
+        if is_plain_text(turns):
+            encoder.encoder = embedded_encoder(decision_texts(turns, encoder), data.encoder, cache)
         everything = decisions_from_turns(turns, encoder)
         train, held = split_groups(everything, HELD_OUT, numpy_rng(seed, "held-out tasks"))
         fold = task_folds(train.group, data.folds, seed)
-        shared = Shared(train, fold, held, encoder.settings(), encoder.feature_names)
-        return Prepared(shared, {"dataset": open_artifact(uri, "dataset").manifest.content_hash})
+        told = frozenset(self.metrics if len(np.unique(train.success)) > 1 else {"return_correlation"})
+        shared = Shared(
+            train, fold, held, encoder.settings(), encoder.feature_names, encoder.fingerprint, told
+        )
+        return Prepared(shared, {"dataset": open_artifact(uri, "dataset").manifest.content_hash}, told)
 
     def run(self, job: Job) -> Iterator[Outcome]:
         """See :class:`preplay.sweep.Trainable`."""
@@ -98,8 +116,11 @@ class CriticTrainable:
             yield self._cross_fitted(job.shared, job.config.model_copy(update=settings), job.seed)
 
     def ensemble_loss(self, shared: Shared, prediction: np.ndarray) -> float:
-        """One minus the ranking within tasks of out-of-fold scores."""
-        return 1 - within_task_auc(prediction, shared.decisions)
+        """One minus the ranking within tasks of out-of-fold scores; where nothing is right or wrong, by return."""
+        within = within_task_auc(prediction, shared.decisions)
+        if np.isfinite(within):
+            return 1 - within
+        return 1 - rank_correlation(prediction, returns_to_go(shared.decisions, 1.0))
 
     def publish(self, product: Product, target: Path | str) -> dict[str, Any]:
         """One critic artifact whose members have their own configurations; `control` loads it like any other."""
@@ -111,7 +132,7 @@ class CriticTrainable:
         metrics = (
             figures | product.metrics | {"sweep": product.config | {"members": product.manifest_members()}}
         )
-        encoder = ActionEncoder.from_settings(shared.encoder, None)
+        encoder = ActionEncoder.from_settings(shared.encoder, fingerprint=shared.fingerprint)
         save_critic(critic, target, encoder=encoder, inputs=product.inputs, metrics=metrics)
         return metrics
 
@@ -126,12 +147,16 @@ class CriticTrainable:
             values = critic.score(part.pools).mean
             scores[inside], best[inside] = values[part.chosen], _is_best(values, part)
             calibration.append(evaluate_critic(critic, part).calibration_error)
-        metrics = {
-            "auc_within_task": within_task_auc(scores, data),
-            "auc": auc(scores, data.success),
-            "replay_uplift": float(data.success[best].mean() - data.success.mean()) if best.any() else 0.0,
-            "calibration": float(np.nanmean(calibration)),
-        }
+        metrics = {"return_correlation": rank_correlation(scores, returns_to_go(data, 1.0))}
+        if "auc" in shared.told:
+            metrics |= {
+                "auc_within_task": within_task_auc(scores, data),
+                "auc": auc(scores, data.success),
+                "replay_uplift": float(data.success[best].mean() - data.success.mean())
+                if best.any()
+                else 0.0,
+                "calibration": float(np.nanmean(calibration)),
+            }
         return Outcome(metrics, scores)
 
 
@@ -174,7 +199,13 @@ def _is_best(scores: np.ndarray, data: Decisions) -> np.ndarray:
 def _train_member(shared: Shared, config: CriticConfig, algorithm: str, seed: int) -> Critic:
     """One member on all decisions that are not held out; runs in a Ray worker."""
     settings = config.model_copy(update={"algorithm": algorithm, "members": 1})
-    return train_critic(settings, shared.decisions, seed=seed, feature_names=shared.feature_names)
+    return train_critic(
+        settings,
+        shared.decisions,
+        seed=seed,
+        feature_names=shared.feature_names,
+        fingerprint=shared.fingerprint,
+    )
 
 
 def _simulate(path: Path, data: DataConfig) -> None:
