@@ -100,7 +100,7 @@ def test_a_critic_of_plain_text_reads_sentences_and_drives_a_support_agent(datas
     cache = str(dataset / "cache")
     out = run("critic", "train", data, "--output", critic, "--steps", "40", "--cache", cache)
     assert measured(out)["auc"] == "–"  # no reward says "right"
-    assert -1 <= float(measured(out)["return correlation"]) <= 1
+    assert -1 <= float(measured(out)["action correlation"]) <= 1
     encoder = saved_encoder(critic)
     assert encoder.encoder is not None
     assert encoder.fingerprint == load_scorer(critic).fingerprint

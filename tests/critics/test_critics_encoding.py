@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from critic_problems import tabular
 
 from preplay.critics import (
     DENSE,
     ActionEncoder,
     ChunkConfig,
     DecisionState,
+    action_correlation,
     decision_texts,
     decisions_from_turns,
     pool_features,
@@ -179,6 +181,21 @@ def test_returns_to_go_by_hand():
     rows = [turn("a", t, "x", reward, t == 2, {}) for t, reward in enumerate((1.0, 2.0, 4.0))]
     data = decisions_from_turns(turns_of([*rows, turn("b", 0, "x", 8.0, True, {})]), ActionEncoder())
     assert returns_to_go(data, 0.5).tolist() == [1 + 0.5 * (2 + 0.5 * 4), 2 + 0.5 * 4, 4.0, 8.0]
+
+
+def test_knowing_good_states_is_not_knowing_good_actions():
+    """Returns are 2 s + a: a score of the state alone correlates with them, but not beyond the state."""
+    rng = np.random.default_rng(0)
+    states, actions = rng.integers(4, size=600), rng.integers(2, size=600)
+    data = tabular([(s, a, 0.0, -1, True) for s, a in zip(states, actions, strict=True)], 4, 2)
+    noise = rng.normal(size=(2, 600))
+    followed = 2.0 * states + actions + 0.1 * noise[0]
+    of_state, of_action = 2.0 * states + 0.1 * noise[1], actions - 2.0 * states + 0.1 * noise[1]
+    assert np.corrcoef(of_state, followed)[0, 1] > 0.9
+    assert abs(action_correlation(of_state, followed, data)) < 0.1  # 3 standard errors are 0.12
+    assert np.corrcoef(of_action, followed)[0, 1] < -0.8
+    assert action_correlation(of_action, followed, data) > 0.7
+    assert np.isnan(action_correlation(np.zeros(600), followed, data))
 
 
 class Letters:

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 import ray
 import torch
-from scipy.stats import spearmanr
 
 from preplay.artifacts import open_artifact
 from preplay.critics import (
     CriticConfig,
+    action_correlation,
     evaluate_critic,
     join_critics,
     load_critic,
@@ -156,18 +156,19 @@ def test_critics_are_scored_on_tasks_they_have_not_seen(repair, tmp_path):
     assert perfect == 0
 
 
-def test_critics_of_plain_text_are_judged_by_the_return_that_followed(ray2, registry, tmp_path):
+def test_critics_of_plain_text_are_judged_by_what_actions_bring(ray2, registry, tmp_path):
     """A support agent's logs: nothing is right or wrong, sentences are read, and the product finds its encoder."""
     desk = get_environment("support_desk")
     logs = [desk.simulate(policy, 12, seed=0) for policy in desk.behaviour_policies().values()]
     write_dataset(pa.concat_tables(logs), str(tmp_path / "dataset"), config={})
     trainable, data = IqlTrainable(), DataConfig(path=str(tmp_path / "dataset"), folds=2)
     prepared = trainable.prepare(data, tmp_path, 0, tmp_path / "cache")
-    assert prepared.told == {"return_correlation"}
+    assert prepared.told == {"action_correlation"}
     shared = prepared.shared
     (outcome,) = trainable.run(Job(shared, CriticConfig(steps=20), 0, (1.0,), 0, tmp_path))
     followed = returns_to_go(shared.decisions, 1.0)
-    assert outcome.metrics == {"return_correlation": spearmanr(outcome.prediction, followed)[0]}
+    found = action_correlation(outcome.prediction, followed, shared.decisions)
+    assert outcome.metrics == {"action_correlation": pytest.approx(found)}
     assert trainable.ensemble_loss(shared, followed) == pytest.approx(0.0)
     members = [Member(0, CriticConfig(steps=20), {}, 7)]
     trainable.publish(Product(members, ray.put(shared), {}, {}, 0, {}), registry / "desk" / "v1")

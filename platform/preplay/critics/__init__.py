@@ -11,9 +11,9 @@ from preplay.critics._ensemble import join_critics
 from preplay.critics._evaluate import (
     CriticMetrics,
     Scorer,
+    action_correlation,
     auc,
     evaluate_critic,
-    rank_correlation,
     returns_to_go,
 )
 from preplay.critics._features import DENSE, pool_features
@@ -39,6 +39,7 @@ __all__ = [
     "RewardClassifier",
     "Scorer",
     "Scores",
+    "action_correlation",
     "advantage_weights",
     "auc",
     "bootstrap_target",
@@ -53,7 +54,6 @@ __all__ = [
     "load_scorer",
     "pool_features",
     "rank_agreement",
-    "rank_correlation",
     "returns_to_go",
     "save_critic",
     "save_scorer",

@@ -5,10 +5,14 @@ from typing import Protocol
 
 import numpy as np
 from scipy.stats import rankdata
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import GroupKFold, cross_val_predict
 
 from preplay.critics._critic import Critic, Scores
 from preplay.critics._decisions import Decisions
 from preplay.critics._encoder import EncodedPools
+
+_PENALTIES = np.logspace(-1, 3, 9)
 
 
 class Scorer(Protocol):
@@ -35,8 +39,8 @@ class CriticMetrics:
         calibration_error: Expected calibration error of the scores as probabilities: the best monotone map of half of
             the tasks, measured on the other half.
         chosen_rank: Mean rank share of the executed candidate in its pool, 0 the best.
-        return_correlation: Spearman's correlation of the executed actions' scores with the return that followed,
-            discounted like the critic (a classifier: not at all). What is left where no reward says "right".
+        action_correlation: Of the executed actions' scores with the return that followed (discounted like the critic;
+            a classifier: not at all), see :func:`action_correlation`. What is left where no reward says "right".
     """
 
     decisions: int
@@ -45,7 +49,7 @@ class CriticMetrics:
     auc_within_task: float
     calibration_error: float
     chosen_rank: float
-    return_correlation: float
+    action_correlation: float
 
 
 def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
@@ -60,7 +64,7 @@ def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
         auc_within_task=_within(chosen, data),
         calibration_error=_calibration(chosen, data),
         chosen_rank=_chosen_rank(scores, data),
-        return_correlation=rank_correlation(chosen, returns_to_go(data, gamma)),
+        action_correlation=action_correlation(chosen, returns_to_go(data, gamma), data),
     )
 
 
@@ -82,11 +86,25 @@ def returns_to_go(data: Decisions, gamma: float) -> np.ndarray:
     return found
 
 
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's correlation; NaN where one side never varies."""
-    if not np.ptp(first) or not np.ptp(second):
+def action_correlation(scores: np.ndarray, followed: np.ndarray, data: Decisions) -> float:
+    """Spearman's correlation of scores and returns after what the state alone tells is taken out of both.
+
+    A critic that knows good states and nothing about actions correlates with returns, and chooses badly: what the
+    state tells is a ridge regression, cross-fitted over sessions. NaN where one side never varies.
+
+    Args:
+        scores: float64 [N], of the executed actions; ``followed``: float64 [N], the return from there on.
+    """
+    sessions = len(np.unique(data.session))
+    if sessions < 2 or not np.ptp(scores) or not np.ptp(followed):
         return float("nan")
-    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
+    state = np.concatenate([data.pools.state, data.pools.state_embedding], axis=1).astype(np.float64)
+    folds = GroupKFold(min(5, sessions))
+    left = [
+        values - cross_val_predict(RidgeCV(_PENALTIES), state, values, groups=data.session, cv=folds)
+        for values in (scores, followed)
+    ]
+    return float(np.corrcoef(rankdata(left[0]), rankdata(left[1]))[0, 1])
 
 
 def _within(chosen: np.ndarray, data: Decisions) -> float:

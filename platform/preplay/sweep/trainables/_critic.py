@@ -15,12 +15,12 @@ from preplay.critics import (
     Critic,
     CriticConfig,
     Decisions,
+    action_correlation,
     auc,
     decision_texts,
     decisions_from_turns,
     evaluate_critic,
     join_critics,
-    rank_correlation,
     returns_to_go,
     save_critic,
     split_groups,
@@ -71,8 +71,8 @@ class CriticTrainable:
     Metrics, all out of fold (each task is scored by a critic that has not seen it): ``auc_within_task`` (a right
     action scores above a wrong one of the same task), ``auc`` (over all tasks), ``replay_uplift`` (success where the
     critic's choice is what was executed, minus success overall; unbiased where the executed one was drawn at random),
-    ``calibration`` (expected error of the scores as probabilities of success), ``return_correlation`` (rank
-    correlation with the return that followed, undiscounted: what is left where no reward says "right").
+    ``calibration`` (expected error of the scores as probabilities of success), ``action_correlation``
+    (with the undiscounted return that followed, see :func:`preplay.critics.action_correlation`).
     """
 
     name: str
@@ -87,7 +87,7 @@ class CriticTrainable:
         "auc": "max",
         "replay_uplift": "max",
         "calibration": "min",
-        "return_correlation": "max",
+        "action_correlation": "max",
     }
 
     def prepare(self, data: DataConfig, folder: Path, seed: int, cache: Path) -> Prepared:
@@ -102,7 +102,7 @@ class CriticTrainable:
         everything = decisions_from_turns(turns, encoder)
         train, held = split_groups(everything, HELD_OUT, numpy_rng(seed, "held-out tasks"))
         fold = task_folds(train.group, data.folds, seed)
-        told = frozenset(self.metrics if len(np.unique(train.success)) > 1 else {"return_correlation"})
+        told = frozenset(self.metrics if len(np.unique(train.success)) > 1 else {"action_correlation"})
         shared = Shared(
             train, fold, held, encoder.settings(), encoder.feature_names, encoder.fingerprint, told
         )
@@ -120,7 +120,7 @@ class CriticTrainable:
         within = within_task_auc(prediction, shared.decisions)
         if np.isfinite(within):
             return 1 - within
-        return 1 - rank_correlation(prediction, returns_to_go(shared.decisions, 1.0))
+        return 1 - action_correlation(prediction, returns_to_go(shared.decisions, 1.0), shared.decisions)
 
     def publish(self, product: Product, target: Path | str) -> dict[str, Any]:
         """One critic artifact whose members have their own configurations; `control` loads it like any other."""
@@ -147,7 +147,7 @@ class CriticTrainable:
             values = critic.score(part.pools).mean
             scores[inside], best[inside] = values[part.chosen], _is_best(values, part)
             calibration.append(evaluate_critic(critic, part).calibration_error)
-        metrics = {"return_correlation": rank_correlation(scores, returns_to_go(data, 1.0))}
+        metrics = {"action_correlation": action_correlation(scores, returns_to_go(data, 1.0), data)}
         if "auc" in shared.told:
             metrics |= {
                 "auc_within_task": within_task_auc(scores, data),
