@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from preplay.errors import PreplayError
 from preplay_rllib._latent_nets import AttentionMemory, GRUMemory, ImageCodec, VectorCodec
 from preplay_rllib._latent_outcomes import Outcomes
 from preplay_rllib._latent_rows import Step, Stretch
@@ -66,10 +67,14 @@ class LatentModule(EnsembleModule):
         self.register_buffer("worth", torch.ones(1))
 
     def _codec(self, size: int) -> VectorCodec | ImageCodec:
-        *sides, last = self.observation_space.shape
-        if not sides:
-            return VectorCodec(last // self.frames)
-        return ImageCodec((*sides, last // self.frames), size)
+        shape = self.observation_space.shape or ()
+        if len(shape) not in (1, 3):
+            raise PreplayError(
+                f"the latent world model takes vectors and images, not observations of shape {shape}.",
+                fix="Flatten the observations, or use another world model.",
+            )
+        *sides, last = shape
+        return ImageCodec((*sides, last // self.frames), size) if sides else VectorCodec(last // self.frames)
 
     @torch.no_grad()
     def fit_scales(self, rows: Columns) -> None:

@@ -66,6 +66,7 @@ class ImageCodec(nn.Module):
             nn.ReLU(),
             nn.ConvTranspose2d(16, channels, 4, 2, 1),
         )
+        self.register_buffer("centre", torch.zeros(shape))
         self.register_buffer("contrast", torch.ones(1))
 
     def shown(self, observation: Tensor) -> Tensor:
@@ -73,15 +74,20 @@ class ImageCodec(nn.Module):
         return observation / 255 if observation.dtype == torch.uint8 else observation
 
     def fit(self, observation: Tensor) -> None:
-        """What makes an error of one: the spread of the pixels over real training rows."""
-        self.contrast.copy_(self.shown(observation).std().clamp(min=1e-3))
+        """The mean picture, and how much pixels differ from it, over real training rows."""
+        pictures = self.shown(observation)
+        self.centre.copy_(pictures.mean(0))
+        self.contrast.copy_((pictures - self.centre).pow(2).mean().sqrt().clamp(min=1e-3))
 
     def encode(self, observation: Tensor) -> Tensor:
-        pixels = self.shown(observation).movedim(-1, -3)
+        pixels = self._differences(observation).movedim(-1, -3)
         return self.eye(pixels.flatten(0, -4)).unflatten(0, pixels.shape[:-3])
 
     def decode(self, code: Tensor) -> Tensor:
-        return self._paint(code).clamp(0, 1)
+        return (self.centre + self._paint(code) * self.contrast).clamp(0, 1)
+
+    def _differences(self, observation: Tensor) -> Tensor:
+        return (self.shown(observation) - self.centre) / self.contrast
 
     def _paint(self, code: Tensor) -> Tensor:
         height, width, _ = self.shape
@@ -90,7 +96,7 @@ class ImageCodec(nn.Module):
 
     def loss(self, code: Tensor, observation: Tensor) -> Tensor:
         """Mean squared error of what the codes look like, in units of the contrast."""
-        return ((self._paint(code) - self.shown(observation)) / self.contrast).pow(2).mean()
+        return (self._paint(code) - self._differences(observation)).pow(2).mean()
 
 
 class GRUMemory(nn.Module):
