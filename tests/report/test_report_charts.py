@@ -185,14 +185,14 @@ def test_far_weights_are_written_as_powers():
 
 def test_summary_names_ties_by_the_paired_difference():
     said = summary_sentence(judged(differences=PAIRS, behavior=[]))
-    assert "“b” cannot be told apart from it: the difference on the same sessions may be zero." in said
+    assert "“b” cannot be told apart from it: the difference may be zero." in said
     clear = [PAIRS[0].model_copy(update={"simultaneous": interval(0.01, 0.03)}), *PAIRS[1:]]
     assert summary_sentence(judged(differences=clear)).startswith("“a” is the best of 3 policies")
 
 
 def test_differences_in_the_terminal():
     lines = printed(differences_table(judged(differences=PAIRS)))
-    assert lines[0].strip() == "“a” minus the others, on the same sessions"
+    assert lines[0].strip() == "“a” minus the others"
     rows = [line.split() for line in lines if " to " in line]
     assert rows == [
         ["b", "+0.02", "−0.03", "to", "0.07", "0.300"],

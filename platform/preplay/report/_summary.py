@@ -70,7 +70,7 @@ def _best(judged: list[PolicyResult], report: EvaluationReport, fmt: ValueFormat
             "none differs clearly from the highest" if paired else "all intervals overlap that of the highest"
         )
         return [f"No best policy can be named: {why}.", said]
-    why = "the difference on the same sessions may be zero" if paired else "the intervals overlap"
+    why = "the difference may be zero" if paired else "the intervals overlap"
     return [said, f"{_names(ties)} cannot be told apart from it: {why}."]
 
 

@@ -28,7 +28,7 @@ def compare_table(report: EvaluationReport) -> Table:
 def differences_table(report: EvaluationReport) -> Table:
     """The highest policy against each other that has an estimate. Fits 80 columns."""
     fmt, pairs = format_for(report), against_the_highest(report)
-    title = Text(f"“{pairs[0].better}” minus the others, on the same sessions" if pairs else "No differences")
+    title = Text(f"“{pairs[0].better}” minus the others" if pairs else "No differences")
     table = Table(title=title, caption=Text(sentence(report)), box=box.SIMPLE_HEAD)
     table.add_column("other policy", overflow="fold")
     for name in ("difference", "interval for all at once", "p, corrected"):
