@@ -37,11 +37,11 @@ MODELS: dict[str, dict[str, Any]] = {
 three times as far, which networks that see need."""
 
 
-def picture_task() -> gym.Env:
+def picture_task(**options: Any) -> gym.Env:
     """The agent's view of an empty room, 28 x 28 pixels."""
     from minigrid.wrappers import ImgObsWrapper, RGBImgPartialObsWrapper
 
-    return ImgObsWrapper(RGBImgPartialObsWrapper(gym.make("MiniGrid-Empty-5x5-v0"), tile_size=4))
+    return ImgObsWrapper(RGBImgPartialObsWrapper(gym.make("MiniGrid-Empty-5x5-v0", **options), tile_size=4))
 
 
 gym.register(IMAGE_TASK, entry_point=picture_task)

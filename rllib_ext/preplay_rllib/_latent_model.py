@@ -67,14 +67,14 @@ class LatentModule(EnsembleModule):
         self.register_buffer("worth", torch.ones(1))
 
     def _codec(self, size: int) -> VectorCodec | ImageCodec:
-        shape = self.observation_space.shape or ()
+        shape = tuple(int(side) for side in self.observation_space.shape or ())
         if len(shape) not in (1, 3):
             raise PreplayError(
                 f"the latent world model takes vectors and images, not observations of shape {shape}.",
                 fix="Flatten the observations, or use another world model.",
             )
-        *sides, last = shape
-        return ImageCodec((*sides, last // self.frames), size) if sides else VectorCodec(last // self.frames)
+        one = (*shape[:-1], shape[-1] // self.frames)
+        return VectorCodec(one[0]) if len(one) == 1 else ImageCodec(one, size)
 
     @torch.no_grad()
     def fit_scales(self, rows: Columns) -> None:

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 class VectorCodec(nn.Module):
     """A vector is its own code, in units of its spread over real training rows."""
 
+    centre: Tensor
+    scale: Tensor
+
     def __init__(self, size: int):
         super().__init__()
         self.size = size
@@ -40,6 +43,9 @@ class VectorCodec(nn.Module):
 class ImageCodec(nn.Module):
     """Three convolutions to a code of no mean and unit length per number, and three back; images [..., H, W, C] are
     uint8, or floats between 0 and 1."""
+
+    centre: Tensor
+    contrast: Tensor
 
     def __init__(self, shape: tuple[int, ...], size: int):
         super().__init__()
