@@ -94,7 +94,7 @@ def test_trajectories_of_a_noisy_expert_train_a_critic_that_drives(dataset):
 def test_a_critic_of_plain_text_reads_sentences_and_drives_a_support_agent(dataset, ray2):
     """Logs without candidates, tasks or rewards of 1: embeddings by default, saved with the critic, found again."""
     desk = get_environment("support_desk")
-    logs = [desk.simulate(policy, 20, seed=0) for policy in desk.behaviour_policies().values()]
+    logs = [desk.simulate(policy, 8, seed=0) for policy in desk.behaviour_policies().values()]
     data, critic, audit = (str(dataset / name) for name in ("desk", "desk-critic", "desk-audit"))
     write_dataset(pa.concat_tables(logs), data, config={})
     cache = str(dataset / "cache")

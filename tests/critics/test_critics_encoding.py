@@ -175,6 +175,10 @@ def test_a_bot_with_one_task_is_split_by_session():
     rows = [turn(f"a{i}", t, "x", 0.0, t == 1, {}) for i in range(4) for t in (0, 1)]
     data = decisions_from_turns(turns_of(rows), ActionEncoder())
     assert data.group.tolist() == ["a0", "a0", "a1", "a1", "a2", "a2", "a3", "a3"]
+    named = [
+        turn(f"a{i}", 0, "x", 0.0, True, {"task_name": "T"}) for i in range(2)
+    ]  # a name that was given stays
+    assert decisions_from_turns(turns_of(named), ActionEncoder()).group.tolist() == ["T", "T"]
 
 
 def test_returns_to_go_by_hand():

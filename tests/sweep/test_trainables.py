@@ -159,7 +159,7 @@ def test_critics_are_scored_on_tasks_they_have_not_seen(repair, tmp_path):
 def test_critics_of_plain_text_are_judged_by_what_actions_bring(ray2, registry, tmp_path):
     """A support agent's logs: nothing is right or wrong, sentences are read, and the product finds its encoder."""
     desk = get_environment("support_desk")
-    logs = [desk.simulate(policy, 12, seed=0) for policy in desk.behaviour_policies().values()]
+    logs = [desk.simulate(policy, 6, seed=0) for policy in desk.behaviour_policies().values()]
     write_dataset(pa.concat_tables(logs), str(tmp_path / "dataset"), config={})
     trainable, data = IqlTrainable(), DataConfig(path=str(tmp_path / "dataset"), folds=2)
     prepared = trainable.prepare(data, tmp_path, 0, tmp_path / "cache")

@@ -167,9 +167,10 @@ def _states(rows: Sequence[Mapping[str, Any]]) -> list[DecisionState]:
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], extras: Sequence[Mapping[str, Any]], key: str) -> np.ndarray:
-    named = [str(e.get(key) or r["task"] or r["session_id"]) for e, r in zip(extras, rows, strict=True)]
-    sessions = [r["session_id"] for r in rows]
-    return np.array(sessions if len(set(named)) < 2 else named, object)
+    names = [e.get(key) or r["task"] for e, r in zip(extras, rows, strict=True)]
+    if not any(key in e for e in extras) and len(set(names)) < 2:
+        names = [None] * len(rows)
+    return np.array([str(name or r["session_id"]) for name, r in zip(names, rows, strict=True)], object)
 
 
 def _extras(row: Mapping[str, Any]) -> dict[str, Any]:
