@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from preplay.cli._control import add_to
-from preplay.control import AuditLog, Controller, DecisionState
+from preplay.control import AuditLog, Controller, DecisionState, simulate_conversations
 from preplay.control._commands import evidence_names
 from preplay.critics import load_scorer, saved_encoder
 from preplay.environments import get_environment
@@ -19,6 +19,7 @@ from preplay.environments.code_repair import (
     log_sessions,
     split_tasks,
 )
+from preplay.errors import PreplayError
 from preplay.logs import ingest, load_turns, write_dataset
 
 
@@ -84,6 +85,8 @@ def test_trajectories_of_a_noisy_expert_train_a_critic_that_drives(dataset):
     played = measured(out)
     assert float(played["success with critic"]) >= float(played["success without critic"])
     assert float(played["dangerous actions with critic"]) == 0
+    with pytest.raises(PreplayError, match="evidence that support_desk does not give"):
+        simulate_conversations(critic, "support_desk", sessions=1, seed=0)
     audit = str(dataset / "expert-audit")
     controller = Controller.load(critic, audit=audit)
     decision = controller.decide(DecisionState("Write f.", ""), ["def f():\n    return 1\n"])

@@ -12,8 +12,8 @@ from preplay.control._calibration import (
 )
 from preplay.control._commands import (
     analyze_audit,
+    encoder_for,
     evaluate_on_dataset,
-    is_plain_text,
     record_noisy_expert,
     retrain_from_audit,
     train_from_dataset,
@@ -54,8 +54,8 @@ __all__ = [
     "choose_pool_size",
     "compare_critics",
     "decisions_turns",
+    "encoder_for",
     "evaluate_on_dataset",
-    "is_plain_text",
     "judge",
     "pool_size_curve",
     "prompt_action",

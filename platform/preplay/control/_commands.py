@@ -51,9 +51,9 @@ def train_from_dataset(
     config: CriticConfig | ClassifierKind,
     *,
     seed: int,
+    cache: Path,
     horizon: int | None = None,
     embed: bool | None = None,
-    cache: Path = Path("embedding-cache"),
 ) -> CriticMetrics:
     """Train on three quarters of a dataset's tasks, measure on the rest, write the critic (or plain classifier).
 
@@ -63,11 +63,7 @@ def train_from_dataset(
         cache: Folder in which embeddings are kept for the next time, where there are any.
     """
     turns = load_turns(dataset)
-    longest = int(np.max(turns["turn"].to_numpy())) + 1
-    embed = is_plain_text(turns) if embed is None else embed
-    encoder = ActionEncoder(horizon=horizon or longest, evidence=evidence_names(turns))
-    if embed:
-        encoder.encoder = embedded_encoder(decision_texts(turns, encoder), EncoderConfig(), cache)
+    encoder = encoder_for(turns, EncoderConfig(), cache, embed=embed, horizon=horizon)
     train, held = split_groups(
         decisions_from_turns(turns, encoder), HELD_OUT, numpy_rng(seed, "held-out tasks")
     )
@@ -84,9 +80,26 @@ def train_from_dataset(
     return metrics
 
 
-def is_plain_text(turns: pa.Table) -> bool:
-    """Whether no adapter reads the structure of most actions."""
-    return detect_adapters(turns["action"].to_pylist()).shares.get(PLAIN, 0.0) > 0.5
+def encoder_for(
+    turns: pa.Table,
+    config: EncoderConfig,
+    cache: Path,
+    *,
+    embed: bool | None = None,
+    horizon: int | None = None,
+) -> ActionEncoder:
+    """The encoder of these logs' states and actions, with sentences already embedded where it reads them.
+
+    Args:
+        embed: See :func:`train_from_dataset`.
+        horizon: Turns that a session may have; by default the longest logged.
+    """
+    longest = int(np.max(turns["turn"].to_numpy())) + 1
+    encoder = ActionEncoder(horizon=horizon or longest, evidence=evidence_names(turns))
+    shares = detect_adapters(turns["action"].to_pylist()).shares
+    if embed or (embed is None and shares.get(PLAIN, 0.0) > 0.5):
+        encoder.encoder = embedded_encoder(decision_texts(turns, encoder), config, cache)
+    return encoder
 
 
 def evidence_names(turns: pa.Table) -> tuple[str, ...]:

@@ -66,6 +66,12 @@ def simulate_conversations(
     """
     env = get_environment(environment)
     scorer, encoder = load_scorer(critic), saved_encoder(critic)
+    if encoder.evidence:
+        raise PreplayError(
+            f"the critic reads evidence that {environment} does not give: {', '.join(encoder.evidence)}.",
+            where=critic,
+            fix="Simulate a critic of a support agent's logs.",
+        )
     returns = np.zeros((2, sessions))
     for number in range(sessions):
         log = AuditLog(audit, session=f"{seed}-{number}") if audit else None

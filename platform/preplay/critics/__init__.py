@@ -13,6 +13,7 @@ from preplay.critics._evaluate import (
     Scorer,
     action_correlation,
     auc,
+    calibration_error,
     evaluate_critic,
     returns_to_go,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "advantage_weights",
     "auc",
     "bootstrap_target",
+    "calibration_error",
     "cql_penalty",
     "decision_texts",
     "decisions_from_turns",

@@ -62,7 +62,7 @@ def evaluate_critic(scorer: Scorer, data: Decisions) -> CriticMetrics:
         td_error=_td_error(scorer, data),
         auc=auc(chosen, data.success),
         auc_within_task=_within(chosen, data),
-        calibration_error=_calibration(chosen, data),
+        calibration_error=calibration_error(chosen, data),
         chosen_rank=_chosen_rank(scores, data),
         action_correlation=action_correlation(chosen, returns_to_go(data, gamma), data),
     )
@@ -123,7 +123,8 @@ def _td_error(scorer: Scorer, data: Decisions) -> float:
     return float(np.sqrt(((target - q).sum(axis=1) ** 2).mean()))
 
 
-def _calibration(chosen: np.ndarray, data: Decisions) -> float:
+def calibration_error(chosen: np.ndarray, data: Decisions) -> float:
+    """Of the executed actions' scores as probabilities of success; see :class:`CriticMetrics`."""
     from sklearn.isotonic import IsotonicRegression
 
     names = np.unique(data.group.astype(str))

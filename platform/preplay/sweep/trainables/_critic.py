@@ -9,7 +9,7 @@ import numpy as np
 import ray
 
 from preplay.artifacts import is_complete, open_artifact
-from preplay.control import is_plain_text
+from preplay.control import encoder_for
 from preplay.critics import (
     ActionEncoder,
     Critic,
@@ -17,7 +17,7 @@ from preplay.critics import (
     Decisions,
     action_correlation,
     auc,
-    decision_texts,
+    calibration_error,
     decisions_from_turns,
     evaluate_critic,
     join_critics,
@@ -26,7 +26,7 @@ from preplay.critics import (
     split_groups,
     train_critic,
 )
-from preplay.embedding import EncoderFingerprint, embedded_encoder
+from preplay.embedding import EncoderFingerprint
 from preplay.environments.code_repair import (
     Grader,
     generator,
@@ -96,9 +96,7 @@ class CriticTrainable:
         if data.generate:
             _simulate(folder / "dataset", data)
         turns = load_turns(uri)
-        encoder = ActionEncoder(horizon=int(np.max(turns["turn"].to_numpy())) + 1)
-        if is_plain_text(turns):
-            encoder.encoder = embedded_encoder(decision_texts(turns, encoder), data.encoder, cache)
+        encoder = encoder_for(turns, data.encoder, cache)
         everything = decisions_from_turns(turns, encoder)
         train, held = split_groups(everything, HELD_OUT, numpy_rng(seed, "held-out tasks"))
         fold = task_folds(train.group, data.folds, seed)
@@ -146,7 +144,7 @@ class CriticTrainable:
             part = data.select(inside)
             values = critic.score(part.pools).mean
             scores[inside], best[inside] = values[part.chosen], _is_best(values, part)
-            calibration.append(evaluate_critic(critic, part).calibration_error)
+            calibration.append(calibration_error(scores[inside], part))
         metrics = {"action_correlation": action_correlation(scores, returns_to_go(data, 1.0), data)}
         if "auc" in shared.told:
             metrics |= {
