@@ -1,4 +1,4 @@
-"""A pool of support-desk sessions logged by one policy, and what any target makes of them.
+"""A pool of support-desk sessions logged by one policy or several, and what any target makes of them.
 
 Subsets of the pool are logs; the truth of a target comes from playing it.
 """
@@ -68,3 +68,16 @@ def desk_pool(logging: DeskPolicy, target: DeskPolicy, sessions: int, seed: int)
     )
     played = desk.play(target, 2 * sessions, seed + 1, desk.gamma).returns
     return DeskPool(batch, float(played.mean()), float(played.std() / np.sqrt(len(played))))
+
+
+def joined(pools: list[DeskPool]) -> tuple[SessionBatch, np.ndarray]:
+    """The sessions of several pools of one target, and the number of the pool that each comes from."""
+    batches = [pool.batch for pool in pools]
+    together = {
+        name: np.concatenate([getattr(batch, name) for batch in batches])
+        for name in ("reward", "log_ratio", "truncated", "terminated")
+    }
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([batch.lengths for batch in batches]))])
+    first = batches[0]
+    batch = SessionBatch(offsets, gamma=first.gamma, horizon=first.horizon, **together)
+    return batch, np.repeat(np.arange(len(batches)), [b.n_sessions for b in batches])

@@ -13,22 +13,31 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks._common import bench_main
-from benchmarks._desk_pool import DeskPool, desk_pool, mixed
+from benchmarks._desk_pool import DeskPool, desk_pool, joined, mixed
 from benchmarks._known_problems import graph, graph_value, model_win, stop_go
 from preplay.environments import get_environment
-from preplay.environments.support_desk import Intent
+from preplay.environments.support_desk import DeskPolicy, Intent
 from preplay.estimators import (
     SessionBatch,
     TermsEstimator,
     empirical_likelihood,
     evaluate_estimator,
     get_estimator,
+    logger_weights,
     student_t,
+    weigh_loggers,
     weighted_bounds,
 )
 
 ESTIMATORS = ("pdis", "wis", "wpdis", "wdr")
 METHODS = ("bootstrap", "student-t", "empirical-likelihood")
+TWO_AGENTS = {
+    "like one of them": "supported",
+    "like the other": "supported",
+    "between them": "supported",
+    "far from both": "far",
+}
+"""Targets of logs that two agents wrote, and how well the logs cover them."""
 Draw = Callable[[int, np.random.Generator], SessionBatch]
 
 
@@ -90,7 +99,8 @@ def abstract_problems() -> list[Problem]:
 def desk_problems(pool: int) -> list[Problem]:
     """The same in the text environment; ``pool`` sessions are logged once and drawn from."""
     shares = ((0.15, "supported"), (0.35, "supported"), (1.0, "far"))
-    return [*(_desk(share, kind, pool) for share, kind in shares), _desk_without(pool)]
+    one = [*(_desk(share, kind, pool) for share, kind in shares), _desk_without(pool)]
+    return one + [_two_agents(name, kind, pool) for name, kind in TWO_AGENTS.items()]
 
 
 def simulate(problem: Problem, n: int, replications: int, seed: int = 0) -> dict[str, Tally]:
@@ -189,6 +199,35 @@ def _desk(share: float, kind: str, pool: int) -> Problem:
 def _desk_without(pool: int) -> Problem:
     """Support desk logged by an apprentice who never uses the expert's remedies."""
     return _from_pool("Support desk, remedies never logged", _desk_pool_without(pool), "no support")
+
+
+def _two_agents(target: str, kind: str, pool: int) -> Problem:
+    """Half of the sessions logged by either behaviour policy, and weighed by how near it is to the target."""
+    desk = get_environment("support_desk")
+    loggers = list(desk.behaviour_policies().values())
+    policy = _near(target, *loggers)
+    pools = [desk_pool(logger, policy, 4 * pool, seed=3 + 10 * i) for i, logger in enumerate(loggers)]  # pyright: ignore[reportArgumentType]
+    batch, whose = joined(pools)
+    names = np.array([logger.name for logger in loggers])[whose]
+
+    def draw(n: int, rng: np.random.Generator) -> SessionBatch:
+        rows = np.concatenate([rng.choice(np.flatnonzero(whose == i), n // 2, replace=False) for i in (0, 1)])
+        drawn = batch.select(rows)
+        return _with_model(weigh_loggers(drawn, names[rows], logger_weights(drawn, names[rows])))
+
+    return Problem(f"Two agents, {target}", draw, float(np.mean([p.truth for p in pools])), (-1.5, 1.5), kind)
+
+
+def _near(target: str, apprentice: DeskPolicy, by_the_book: DeskPolicy) -> DeskPolicy:
+    """A policy near one of the loggers, between both, or far from both."""
+    expert = get_environment("support_desk").policies()["expert"]
+    parts = {
+        "like one of them": [(0.85, apprentice), (0.15, expert)],
+        "like the other": [(0.85, by_the_book), (0.15, expert)],
+        "between them": [(0.5, apprentice), (0.5, by_the_book)],
+        "far from both": [(1.0, expert)],
+    }
+    return mixed("target", parts[target])  # pyright: ignore[reportArgumentType]
 
 
 def _from_pool(name: str, pool: DeskPool, kind: str) -> Problem:

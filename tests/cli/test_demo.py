@@ -42,6 +42,16 @@ def test_truth_stands_beside_every_estimate(demo):
     assert (folder / "a" / "report" / "report.html").stat().st_size > 20_000
 
 
+def test_sessions_count_by_who_logged_them(demo):
+    folder, _ = demo
+    report = read_report(folder / "a" / "report")
+    counts = {p.name: p.weights.loggers for p in report.policies if p.weights}
+    assert len(counts) == len(report.policies)
+    sizes = {logged.name: logged.sessions for logged in report.behavior}
+    for found in counts.values():  # 1 on average
+        assert sum(found[name] * n for name, n in sizes.items()) == pytest.approx(sum(sizes.values()))
+
+
 def test_same_seed_same_numbers(demo):
     folder, _ = demo
     arguments = ["demo", "--preset", "debug", "--output", str(folder / "b"), "--cache", str(folder / "cache")]

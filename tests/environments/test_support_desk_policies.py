@@ -97,7 +97,7 @@ def test_behaviour_explores_every_intent_everywhere(name):
 def test_policies_differ_clearly():
     probabilities = np.stack([p.intent_probabilities(STATES) for p in POLICIES.values()])
     distance = 0.5 * np.abs(probabilities[:, None] - probabilities[None]).sum(axis=3).mean(axis=2)
-    assert len(POLICIES) == 15
+    assert len(POLICIES) == 16
     assert distance[np.triu_indices(len(POLICIES), 1)].min() > 0.1  # mean total variation of any two
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from preplay.estimators import Resampled, SessionBatch
 from preplay.pipeline._curves import _checked, differences, logged_returns, returns_of, weights_of
+from preplay.pipeline._weighted import WeightedSessions
 
 # Three sessions of two turns and one of one turn; weights 2 * 2 = 4, 1 * .5 = .5, 1 * 0 = 0 and 1.
 OFFSETS = [0, 2, 4, 6, 7]
@@ -19,7 +20,7 @@ def batch():
 
 
 def test_weights_by_hand(batch):
-    found = weights_of(batch, None)
+    found = weights_of(WeightedSessions(batch), None)
     assert (found.sessions, found.zero_weights, sum(found.counts)) == (4, 1, 3)
     # log10 of .5 and 4
     assert (found.log10_edges[0], found.log10_edges[-1]) == pytest.approx((-0.30103, 0.60206))
@@ -35,7 +36,7 @@ def test_weights_by_hand(batch):
 
 def test_clipping_of_the_corrected_estimate(batch):
     corrected = SessionBatch(OFFSETS, REWARD, log_ratio=batch.log_ratio, q=np.zeros(7), v=np.full(7, 0.25))
-    found = weights_of(batch, corrected)
+    found = weights_of(WeightedSessions(batch), corrected)
     assert found.clip_estimator == "model.wdr/1"
     # v(s_0) = .25; step 1: .25 more behind each first turn of the long sessions; the last turn of session 4 pays 1.
     # Step 1: (.25 * 2 + .25 + .25 + 1) / 5 = .4; step 2: 4 * 1 / 5.5.
@@ -44,7 +45,7 @@ def test_clipping_of_the_corrected_estimate(batch):
 
 def test_nothing_without_propensities():
     bare = SessionBatch(OFFSETS, REWARD)
-    assert weights_of(bare, None) is None
+    assert weights_of(WeightedSessions(bare), None) is None
     assert returns_of(bare, level=0.95, seed=0) is None
 
 

@@ -50,6 +50,20 @@ def test_weights_that_are_all_one():
     assert chart.sentence == "The heaviest of 60 sessions counts no more than once."
 
 
+def test_whose_sessions_count():
+    one = Weights(log10_edges=[-0.5, 0.0, 0.02], counts=[0, 60])
+
+    def said(**changes: object) -> str:
+        return weight_chart(one.model_copy(update=changes)).sentence.partition("once.")[2]
+
+    assert said(loggers={"a": 0.0, "b": 1.5}) == " By who logged it, a session's weight is multiplied by: b 1.5, a 0."
+    many = {name: float(i) for i, name in enumerate("abcdef")}
+    assert said(loggers=many).endswith("multiplied by: f 5, e 4, d 3, c 2, others at most 1.")
+    assert said(loggers={"a": 1.0, "b": 1.0}) == ""
+    odd = said(loggers={"a": 1.0, "b": 1.0}, starts_differ="a")
+    assert odd == " All logged policies count the same: sessions of a start in other states."
+
+
 @pytest.mark.parametrize(
     ("series", "said"),
     [

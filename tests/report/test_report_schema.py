@@ -43,7 +43,7 @@ def test_the_headline_number_is_withheld_when_not_identified():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: report([], schema_version="4"), "schema_version"),
+        (lambda: report([], schema_version="5"), "schema_version"),
         (lambda: report([], horizons=3), "horizons"),
         (lambda: report([], created="2025-03-14T09:26:00"), "timezone"),
         (lambda: Support(share_beyond=62, radius=1), "share_beyond"),
@@ -58,7 +58,7 @@ def test_nonsense_is_refused(make, message):
     ("content", "message"),
     [
         (b"", "Invalid JSON"),
-        (b'{"schema_version": "4"}', "schema_version: Input should be '1', '2' or '3'"),
+        (b'{"schema_version": "5"}', "schema_version: Input should be '1', '2', '3' or '4'"),
         (b'\xff\xfe{"title"', "Invalid JSON"),
     ],
 )

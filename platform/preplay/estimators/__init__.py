@@ -39,6 +39,7 @@ from preplay.estimators._intervals import (
     student_t,
     weighted_bounds,
 )
+from preplay.estimators._loggers import logger_weights, starts_differ, weigh_loggers
 from preplay.estimators._plot_data import (
     Curve,
     ForestRow,
@@ -136,6 +137,7 @@ __all__ = [
     "hoeffding",
     "holm",
     "index_sessions",
+    "logger_weights",
     "mass_balance",
     "maurer_pontil",
     "may_bootstrap",
@@ -152,12 +154,14 @@ __all__ = [
     "sharpe_ratio_at_k",
     "simultaneous_intervals",
     "spearman",
+    "starts_differ",
     "student_t",
     "sum_regret_at_k",
     "support_coverage",
     "tail_mass",
     "value_follows",
     "value_regret_at_k",
+    "weigh_loggers",
     "weight_histogram",
     "weighted_bounds",
 ]

@@ -18,6 +18,7 @@ from preplay.estimators import (
     weight_histogram,
 )
 from preplay.pipeline._context import Context
+from preplay.pipeline._weighted import WeightedSessions
 from preplay.report import (
     CalibrationBin,
     ClippedValue,
@@ -35,8 +36,9 @@ MOST_SESSIONS = 600
 """Sessions that the propensity check looks at; more would only make its points a little steadier."""
 
 
-def weights_of(batch: SessionBatch, corrected: SessionBatch | None) -> Weights | None:
+def weights_of(weighted: WeightedSessions, corrected: SessionBatch | None) -> Weights | None:
     """Weights of whole sessions, and the doubly robust value (or weighted PDIS without Q) under clipping."""
+    batch = weighted.batch
     if batch.log_ratio is None:
         return None
     histogram = weight_histogram(_terms("wpdis"), batch, BINS)
@@ -48,6 +50,8 @@ def weights_of(batch: SessionBatch, corrected: SessionBatch | None) -> Weights |
         zero_weights=histogram.zero_weights,
         clips=[ClippedValue(clip=p.clip, value=p.value, clipped_share=p.clipped_share) for p in points],
         clip_estimator="wpdis/1" if corrected is None else "model.wdr/1",
+        loggers=weighted.loggers,
+        starts_differ=weighted.starts_differ,
     )
 
 

@@ -21,6 +21,7 @@ from preplay.pipeline._logged import log_ratios, logged_states, sampled_actions
 from preplay.pipeline._model_value import fit_model_value
 from preplay.pipeline._runs import Runner, at_most_bounds, runner, with_members
 from preplay.pipeline._structure import Structured
+from preplay.pipeline._weighted import WeightedSessions, weighted_sessions
 from preplay.policies import Policy
 
 WEIGHTED = ("is", "pdis", "wis", "wpdis")
@@ -34,14 +35,14 @@ class PolicyEstimates:
         headline: The number that leads.
         estimates: Every estimate by its short name: ``wpdis`` (logs alone), ``model.dm``, ``model.wdr``,
             ``model.blend`` (their mean), ``model.magic``, ``fqe.dm``, ``fqe.wdr``, ``structure``.
-        batch: The sessions with the policy's ratios, for diagnostics; ratios may be None.
-        corrected: The same with the Q function behind the headline; None without propensities.
+        weighted: The sessions with the policy's ratios, for diagnostics; ratios may be None.
+        corrected: Its batch with the Q function behind the headline; None without propensities.
         value_fit: r² of that Q function on the imagined returns it was fitted to.
     """
 
     headline: Estimate
     estimates: dict[str, Estimate]
-    batch: SessionBatch
+    weighted: WeightedSessions
     corrected: SessionBatch | None = None
     value_fit: float | None = None
 
@@ -59,18 +60,18 @@ def estimate_policy(
     context: Context, policy: Policy, imagined: Imagined, structured: Structured | None = None
 ) -> PolicyEstimates:
     """Estimate the policy's value in every way that the logs allow."""
-    ratios = log_ratios(context.data, policy)
-    batch = replace(context.batch, log_ratio=ratios)
+    weighted = weighted_sessions(context, log_ratios(context.data, policy))
+    batch = weighted.batch
     run = runner(context, policy.name)
     wanted = context.request.estimators
     logged = run("mean", replace(batch, log_ratio=None), "mean")
     estimates = {"mean": at_most_bounds(logged, "This is the value of the logged policies, not of this one.")}
-    if ratios is not None:
+    if batch.log_ratio is not None:
         estimates |= {name: run(name, batch, name) for name in WEIGHTED}
     on_model = _model_estimates(context, policy, imagined, batch, run)
     estimates |= on_model.estimates
     # Fitting FQE takes half of the time; the headline needs it only where there are no propensities.
-    if ratios is None or wanted is None or any(name.startswith("fqe.") for name in wanted):
+    if batch.log_ratio is None or wanted is None or any(name.startswith("fqe.") for name in wanted):
         estimates |= fqe_estimates(context, batch, asked_actions(context, policy), run)
     evidence = ModelEvidence(
         bias=float(np.mean([abs(f.on_policy_value - f.logged_value) for f in context.fidelity])),
@@ -83,7 +84,7 @@ def estimate_policy(
     tested = structure if structured and structured.leads(policy.name) else None
     headline = choose_headline(estimates, evidence, context.config.evaluation.level, tested)
     shown = estimates if wanted is None else {name: estimates[name] for name in _known(wanted, estimates)}
-    return PolicyEstimates(headline, shown, batch, on_model.corrected, on_model.value_fit)
+    return PolicyEstimates(headline, shown, weighted, on_model.corrected, on_model.value_fit)
 
 
 def _model_estimates(

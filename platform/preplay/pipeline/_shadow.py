@@ -1,6 +1,6 @@
 """The value of a policy known only by shadow actions: what it would do in the logged states, without rewards."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from preplay.pipeline._fqe import TargetActions, fqe_estimates
 from preplay.pipeline._logged import embed_actions
 from preplay.pipeline._runs import runner
 from preplay.pipeline._structure import Structured, judge_asked
+from preplay.pipeline._weighted import weighted_sessions
 
 WEIGHTED = ("wpdis",)
 
@@ -55,7 +56,7 @@ def evaluate_shadow(file: Path, request: EvaluationRequest, config: PreplayConfi
     context = load_context(request, config)
     aligned = _aligned(context, shadow.session_id, shadow.turn, shadow.action)
     run = runner(context, file.stem)
-    batch = replace(context.batch, log_ratio=_log_ratio(context, aligned.logged_share))
+    batch = weighted_sessions(context, _log_ratio(context, aligned.logged_share)).batch
     found = {}
     if batch.log_ratio is not None:
         found |= {name: run(name, batch, name) for name in WEIGHTED}

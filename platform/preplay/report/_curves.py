@@ -30,6 +30,10 @@ class Weights(_Record):
     """Sessions that the policy would never have brought about."""
     clips: list[ClippedValue] = []
     clip_estimator: str = ""
+    loggers: dict[str, float] = {}
+    """What a session of each logging policy counts before its own weight; empty where there is only one."""
+    starts_differ: str | None = None
+    """The logging policy whose sessions start in other states than the rest, so that all count the same."""
 
     @property
     def sessions(self) -> int:

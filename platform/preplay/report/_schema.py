@@ -13,8 +13,9 @@ from preplay.estimators import Estimate, Interval
 from preplay.report._curves import CalibrationBin, Difference, Propensities, ReturnCurve, Weights
 from preplay.report._values import Mapping, Number, Series
 
-SCHEMA_VERSION = "3"
-"""Version 2 added weights, return curves, propensities, differences and the fit of Q, 3 backtests; all are read."""
+SCHEMA_VERSION = "4"
+"""Version 2 added weights, return curves, propensities, differences and the fit of Q, 3 backtests,
+4 what the sessions of each logging policy count; all are read."""
 
 
 class _Record(BaseModel):
@@ -145,7 +146,7 @@ class Ranking(_Record):
 class EvaluationReport(_Record):
     """``result.json``."""
 
-    schema_version: Literal["1", "2", "3"] = SCHEMA_VERSION
+    schema_version: Literal["1", "2", "3", "4"] = SCHEMA_VERSION
     title: str
     dataset: str
     created: AwareDatetime

@@ -11,6 +11,8 @@ Numbers = Sequence[float | None]
 
 FEW = 30
 """Effective sessions below which a mean is said to rest on few."""
+NAMED = 4
+"""Logged policies named in a sentence."""
 
 
 def weights(found: Weights) -> str:
@@ -21,7 +23,21 @@ def weights(found: Weights) -> str:
     if found.zero_weights:
         part = share(found.zero_weights / found.sessions)
         said += f" {part} count nothing: the policy would never have acted so."
-    return said
+    return f"{said} {loggers(found)}".rstrip()
+
+
+def loggers(found: Weights) -> str:
+    """Whose sessions count most, or why all count the same; nothing where one policy wrote the logs."""
+    if not found.loggers:
+        return ""
+    if found.starts_differ:
+        return f"All logged policies count the same: sessions of {found.starts_differ} start in other states."
+    ranked = sorted(found.loggers.items(), key=lambda pair: (-pair[1], pair[0]))
+    if ranked[0][1] == ranked[-1][1]:
+        return ""
+    said = ", ".join(f"{name} {plain(factor, 2)}" for name, factor in ranked[:NAMED])
+    rest = f", others at most {plain(ranked[NAMED][1], 2)}" if len(ranked) > NAMED else ""
+    return f"By who logged it, a session's weight is multiplied by: {said}{rest}."
 
 
 def effective(series: Numbers) -> str:

@@ -86,7 +86,7 @@ def behaviour_policies() -> dict[str, DeskPolicy]:
 
 
 def target_policies() -> dict[str, DeskPolicy]:
-    """The policies whose value is asked for; none of them wrote a log."""
+    """The policies whose value is asked for; none of them wrote a log, the last is a small change of one that did."""
     return _named(
         DeskPolicy("expert", rules.expert, softness=0.03),
         DeskPolicy("adaptive", rules.adaptive),
@@ -101,6 +101,7 @@ def target_policies() -> dict[str, DeskPolicy]:
         DeskPolicy("scripted_loop", rules.scripted_loop, reads=0, counts_turns=True),
         DeskPolicy("impatient_closer", rules.impatient_closer, reads=1),
         DeskPolicy("random", rules.random_agent, softness=1.0, reads=0),
+        DeskPolicy("apprentice_v2", rules.apprentice, softness=0.20),
     )
 
 
