@@ -56,7 +56,10 @@ def test_whose_sessions_count():
     def said(**changes: object) -> str:
         return weight_chart(one.model_copy(update=changes)).sentence.partition("once.")[2]
 
-    assert said(loggers={"a": 0.0, "b": 1.5}) == " By who logged it, a session's weight is multiplied by: b 1.5, a 0."
+    assert (
+        said(loggers={"a": 0.0, "b": 1.5})
+        == " By who logged it, a session's weight is multiplied by: b 1.5, a 0."
+    )
     many = {name: float(i) for i, name in enumerate("abcdef")}
     assert said(loggers=many).endswith("multiplied by: f 5, e 4, d 3, c 2, others at most 1.")
     assert said(loggers={"a": 1.0, "b": 1.0}) == ""

@@ -33,7 +33,7 @@ from preplay.environments.code_repair import (
 from preplay.errors import PreplayError
 from preplay.estimators import FQEConfig
 from preplay.logs import write_dataset
-from preplay.sweep import DataConfig, Job, Member, Product, SweepConfig
+from preplay.sweep import CommonFiles, DataConfig, Job, Member, Outcome, Product, SweepConfig
 from preplay.sweep._run import check_metrics
 from preplay.sweep.trainables import (
     FqeTrainable,
@@ -46,6 +46,7 @@ from preplay.sweep.trainables._critic import task_folds, within_task_auc
 from preplay.sweep.trainables._open_loop import open_loop_error
 from preplay.sweep.trainables._world_model import multiplications
 from preplay.world_model import (
+    FEATURES_CHECKPOINT,
     FeatureConfig,
     OptimiserConfig,
     WorldModelConfig,
@@ -72,7 +73,7 @@ def ring() -> EmbeddedTurns:
 
 
 def world_job(ring: EmbeddedTurns, folder: Path, shares: tuple[float, ...], done: int = 0) -> Job:
-    return Job(ring, WORLD, 0, shares, done, folder)
+    return Job(ring, WORLD, 0, shares, done, folder, CommonFiles(str(folder), {}))
 
 
 def test_world_model_stages_go_on_from_their_state(ring, tmp_path):
@@ -87,6 +88,43 @@ def test_world_model_stages_go_on_from_their_state(ring, tmp_path):
     assert (second.prediction == whole[1].prediction).all()
     assert whole[1].metrics["rollout_error"] < whole[0].metrics["rollout_error"] < 1.1
     assert set(whole[0].metrics) == set(trainable.metrics)
+
+
+def test_phi_is_trained_once_for_all_trials_that_share_it(ring, tmp_path):
+    """Another trial with the same features takes over phi's finished training, to the bit; others train their own."""
+    trainable, common = WorldModelTrainable(), CommonFiles(str(tmp_path), {"seed": 0})
+
+    def last(name: str, config: WorldModelConfig, files: CommonFiles) -> Outcome:
+        (tmp_path / name).mkdir()
+        return next(trainable.run(Job(ring, config, 0, (1.0,), 0, tmp_path / name, files)))
+
+    def kept() -> int:
+        return len(list((tmp_path / "common").iterdir()))
+
+    last("first", WORLD, common)
+    assert kept() == 1
+    other = WORLD.model_copy(update={"width": 32})
+    shared = last("second", other, common)
+    assert kept() == 1
+    fresh = last("alone", other, CommonFiles(str(tmp_path / "elsewhere"), {"seed": 0}))
+    assert shared.metrics == fresh.metrics
+    assert (shared.prediction == fresh.prediction).all()
+    phi = [(tmp_path / name / FEATURES_CHECKPOINT).read_bytes() for name in ("first", "second", "alone")]
+    assert phi[0] == phi[1] == phi[2]
+    last("wider", WORLD.model_copy(update={"features": WORLD.features.model_copy(update={"phi": 4})}), common)
+    assert kept() == 2
+
+
+def test_files_of_other_data_or_seeds_are_not_taken(tmp_path):
+    one, other = (CommonFiles(str(tmp_path / "store"), {"seed": seed}) for seed in (0, 1))
+    (tmp_path / "file").write_bytes(b"phi")
+    one.keep({"phi": 4}, tmp_path / "file")
+    assert one.fetch({"phi": 4}, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == b"phi"
+    assert not one.fetch({"phi": 5}, tmp_path / "none")
+    assert not other.fetch({"phi": 4}, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    assert [p.suffix for p in (tmp_path / "store" / "common").iterdir()] == [""]  # nothing half-written
 
 
 def test_the_ensemble_loss_is_the_error_of_the_mean(ring, tmp_path):
@@ -142,7 +180,7 @@ def test_critics_are_scored_on_tasks_they_have_not_seen(repair, tmp_path):
     for name in np.unique(shared.decisions.group.astype(str)):
         assert len(set(shared.fold[shared.decisions.group.astype(str) == name])) == 1
     assert not set(shared.decisions.group) & set(shared.held_out.group)
-    job = Job(shared, CriticConfig(steps=40), 0, (0.5, 1.0), 0, tmp_path)
+    job = Job(shared, CriticConfig(steps=40), 0, (0.5, 1.0), 0, tmp_path, CommonFiles(str(tmp_path), {}))
     half, full = trainable.run(job)
     assert set(full.metrics) == set(trainable.metrics)
     assert half.metrics != full.metrics
@@ -165,7 +203,9 @@ def test_critics_of_plain_text_are_judged_by_what_actions_bring(ray2, registry, 
     prepared = trainable.prepare(data, tmp_path, 0, tmp_path / "cache")
     assert prepared.told == {"action_correlation"}
     shared = prepared.shared
-    (outcome,) = trainable.run(Job(shared, CriticConfig(steps=20), 0, (1.0,), 0, tmp_path))
+    (outcome,) = trainable.run(
+        Job(shared, CriticConfig(steps=20), 0, (1.0,), 0, tmp_path, CommonFiles(str(tmp_path), {}))
+    )
     followed = returns_to_go(shared.decisions, 1.0)
     found = action_correlation(outcome.prediction, followed, shared.decisions)
     assert outcome.metrics == {"action_correlation": pytest.approx(found)}

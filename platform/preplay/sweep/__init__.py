@@ -17,10 +17,12 @@ from preplay.sweep._report import render_sweep
 from preplay.sweep._run import run_sweep
 from preplay.sweep._select import Selection, select_diverse
 from preplay.sweep._space import Parameter, grid, suggest
+from preplay.sweep._stages import CommonFiles
 from preplay.sweep._storage import check_storage
 from preplay.sweep._trainable import Job, Outcome, Prepared, Trainable, get_trainable
 
 __all__ = [
+    "CommonFiles",
     "DataConfig",
     "EnsembleConfig",
     "Job",

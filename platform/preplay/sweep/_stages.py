@@ -1,12 +1,14 @@
 """Finished stages of trials, kept under what decides them: a sweep that is run again repeats none of them.
 
 ``<root>/<key>/stage-3.json`` holds the figures and predictions of a stage, ``<root>/<key>/state-3/`` the state that
-training goes on from. The JSON is written last: without it there is no stage.
+training goes on from. The JSON is written last: without it there is no stage. ``<root>/common/<key>`` are files that
+several trials start from.
 """
 
 import hashlib
 import json
 import shutil
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,12 +93,47 @@ class StageStore:
                 self._fs.rm(path, recursive=True)
 
     def _write(self, path: str, data: bytes) -> None:
-        """Aside, then renamed; object stores show a file only once it is whole, and rename by copying."""
-        self._fs.pipe_file(f"{path}.part", data)
-        self._fs.mv(f"{path}.part", path)
+        _write(self._fs, path, data)
 
     def _file(self, budget: int) -> str:
         return f"{self._path}/stage-{budget}.json"
 
     def _state(self, budget: int) -> str:
         return f"{self._path}/state-{budget}"
+
+
+class CommonFiles:
+    """What equal parts of several trials' training leave behind, so that one of them does it for all.
+
+    Args:
+        root: The stages' folder or URI.
+        deciding: What decides every such file, besides what its users name.
+    """
+
+    def __init__(self, root: str, deciding: dict[str, Any]):
+        self._fs, path = fsspec.core.url_to_fs(root)
+        self._path, self._deciding = f"{path.rstrip('/')}/common", deciding
+
+    def fetch(self, content: dict[str, Any], target: Path) -> bool:
+        """Copy the file of this content to ``target``, where a trial has left one."""
+        file = self._file(content)
+        self._fs.invalidate_cache()
+        if not self._fs.exists(file):
+            return False
+        self._fs.get_file(file, str(target))
+        return True
+
+    def keep(self, content: dict[str, Any], source: Path) -> None:
+        """Leave a file for other trials."""
+        self._fs.makedirs(self._path, exist_ok=True)
+        _write(self._fs, self._file(content), source.read_bytes())
+
+    def _file(self, content: dict[str, Any]) -> str:
+        return f"{self._path}/{trial_key(self._deciding | content)}"
+
+
+def _write(fs: Any, path: str, data: bytes) -> None:
+    """Aside, then renamed; object stores show a file only once it is whole, and rename by copying."""
+    aside = f"{path}.{uuid.uuid4().hex}.part"
+    fs.pipe_file(aside, data)
+    fs.mv(aside, path)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from preplay.errors import PreplayError
 from preplay.sweep._members import Product
+from preplay.sweep._stages import CommonFiles
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Job:
         shares: Cumulative shares of the full training at which to stop and report, ascending, the last 1.
         done: How many of them an earlier run of this trial finished; ``folder`` holds its state.
         folder: Local folder for the state of the training.
+        common: Files of all trials of the sweep, for parts of the training that are the same in some of them.
     """
 
     shared: Any
@@ -46,6 +48,7 @@ class Job:
     shares: tuple[float, ...]
     done: int
     folder: Path
+    common: CommonFiles
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from preplay.errors import PreplayError
 from preplay.sweep._read import configured
-from preplay.sweep._stages import Stage, StageStore, trial_key
+from preplay.sweep._stages import CommonFiles, Stage, StageStore, trial_key
 from preplay.sweep._storage import LEAST_FREE_LATER, check_storage
 from preplay.sweep._trainable import Job, Outcome, get_trainable
 
@@ -79,7 +79,8 @@ def _stages(
     left = plan.budgets[skip:]
     shares = tuple(budget / plan.budgets[-1] for budget in left)
     settings = configured(trainable, plan.base, config["parameters"])
-    outcomes = iter(trainable.run(Job(shared, settings, plan.seed, shares, skip, state)))
+    common = CommonFiles(plan.store, {"inputs": plan.inputs, "seed": plan.seed})
+    outcomes = iter(trainable.run(Job(shared, settings, plan.seed, shares, skip, state, common)))
     for budget in left:
         check_storage(plan.store, least_free=LEAST_FREE_LATER)  # not after hours of training
         started = time.perf_counter()

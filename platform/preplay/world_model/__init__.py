@@ -12,9 +12,16 @@ from preplay.world_model._model import (
     world_model_encoder,
 )
 from preplay.world_model._protocol import Dynamics, Transition, WorldModel, WorldState, draw_noise
-from preplay.world_model._train import TrainedModel, stored_config, train_in_stages, train_world_model
+from preplay.world_model._train import (
+    FEATURES_CHECKPOINT,
+    TrainedModel,
+    stored_config,
+    train_in_stages,
+    train_world_model,
+)
 
 __all__ = [
+    "FEATURES_CHECKPOINT",
     "ConditionTable",
     "Dynamics",
     "FeatureConfig",

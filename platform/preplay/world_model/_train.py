@@ -20,6 +20,8 @@ from preplay.world_model._model import ConditionTable, LatentWorldModel, ModelSh
 from preplay.world_model._optimise import TrainingTrace, optimise
 
 SUPPORT_ROWS = 4000
+FEATURES_CHECKPOINT = "features.safetensors"
+"""The state of phi's training, finished or not, in the folder of checkpoints."""
 Progress = Callable[[str, int, float], None]
 """Called with the part in training, the step and the held-out loss."""
 
@@ -114,7 +116,7 @@ def train_in_stages(
         horizon,
         seed=seed,
         device=device,
-        checkpoint=checkpoints / "features.safetensors" if checkpoints else None,
+        checkpoint=checkpoints / FEATURES_CHECKPOINT if checkpoints else None,
     )
     tasks = np.unique(turns.task)
     structure = reader.logged() if reader else None

@@ -15,6 +15,7 @@ from preplay.sweep._trainable import Job, Outcome, Prepared
 from preplay.sweep.trainables._desk_data import embedded_data
 from preplay.sweep.trainables._open_loop import open_loop, open_loop_error
 from preplay.world_model import (
+    FEATURES_CHECKPOINT,
     Fidelity,
     TrainedModel,
     WorldModelConfig,
@@ -54,8 +55,13 @@ class WorldModelTrainable:
     def run(self, job: Job) -> Iterator[Outcome]:
         """See :class:`preplay.sweep.Trainable`."""
         data: EmbeddedTurns = job.shared
+        phi, deciding = job.folder / FEATURES_CHECKPOINT, _deciding_phi(job.config)
+        known = phi.exists() or job.common.fetch(deciding, phi)
         stages = train_in_stages(data, job.config, seed=job.seed, shares=job.shares, checkpoints=job.folder)
         for trained in stages:
+            if not known:
+                job.common.keep(deciding, phi)
+                known = True
             yield judge(trained, data, job.seed)
 
     def ensemble_loss(self, shared: EmbeddedTurns, prediction: np.ndarray) -> float:
@@ -66,6 +72,13 @@ class WorldModelTrainable:
     def publish(self, product: Product, target: Path | str) -> dict[str, Any]:
         """An ensemble artifact whose folders ``member-0`` ... are world models as `preplay train` writes them."""
         return train_members(product, target, _train_member)
+
+
+def _deciding_phi(config: WorldModelConfig) -> dict[str, Any]:
+    """What decides phi, which is trained to the end before anything else: many trials share it."""
+    return config.model_dump(
+        mode="json", include={"features", "gamma", "horizon", "validation_fraction", "split_by", "device"}
+    )
 
 
 def judge(trained: TrainedModel, data: EmbeddedTurns, seed: int) -> Outcome:
