@@ -48,6 +48,8 @@ class EvaluationConfig(BaseModel):
         resamples: Bootstrap resamples of the sessions.
         max_initial_states: Logged first observations that imagined sessions start from, at most.
         sampled_actions: Actions drawn from the policy per logged state for its value there.
+        asked_sessions: Logged sessions in whose states a policy without known probabilities is asked for fitted Q
+            evaluation, at most.
         fqe: Settings of fitted Q evaluation.
         shown_sessions: Imagined sessions per policy in the report.
         structure: Judging by the structure of tool calls, and backtests of it.
@@ -59,6 +61,7 @@ class EvaluationConfig(BaseModel):
     resamples: int = Field(default=10_000, ge=100)
     max_initial_states: int = Field(default=2000, ge=1)
     sampled_actions: int = Field(default=8, ge=1)
+    asked_sessions: int = Field(default=2000, ge=1)
     fqe: FQEConfig = FQEConfig()
     shown_sessions: int = Field(default=4, ge=0)
     structure: StructureConfig = StructureConfig()

@@ -14,7 +14,7 @@ from preplay.estimators import (
     SessionBatch,
 )
 from preplay.pipeline._context import Context
-from preplay.pipeline._fqe import CORRECTED, asked_actions, fqe_estimates
+from preplay.pipeline._fqe import CORRECTED, ask_and_estimate
 from preplay.pipeline._headline import ModelEvidence, choose_headline
 from preplay.pipeline._imagined import Imagined, imagined_values
 from preplay.pipeline._logged import log_ratios, logged_states, sampled_actions
@@ -72,7 +72,7 @@ def estimate_policy(
     estimates |= on_model.estimates
     # Fitting FQE takes half of the time; the headline needs it only where there are no propensities.
     if batch.log_ratio is None or wanted is None or any(name.startswith("fqe.") for name in wanted):
-        estimates |= fqe_estimates(context, batch, asked_actions(context, policy), run)
+        estimates |= ask_and_estimate(context, policy, batch, run)
     evidence = ModelEvidence(
         bias=float(np.mean([abs(f.on_policy_value - f.logged_value) for f in context.fidelity])),
         beyond=imagined.share_beyond(context.support_radius),

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from preplay.embedding import EmbeddedTurns
 from preplay.estimators import Estimate, Evidence, FQEInputs, SessionBatch, fit_fqe
 from preplay.pipeline._context import Context
-from preplay.pipeline._logged import logged_states, sampled_actions
+from preplay.pipeline._logged import logged_states, sampled_actions, some_sessions
 from preplay.pipeline._runs import Runner, with_members
 from preplay.policies import Policy
 
@@ -31,42 +32,34 @@ class TargetActions:
     following_weights: np.ndarray | None = None
 
 
-def asked_actions(context: Context, policy: Policy) -> TargetActions:
-    """Ask the policy in every logged state."""
-    states, starts = logged_states(context.data, policy.reads), context.data.session_starts
-    draw = {"count": context.config.evaluation.sampled_actions, "seed": context.config.seed}
-    before = sampled_actions(context.model, policy, states.before, context.encoder, **draw)
-    behind = sampled_actions(context.model, policy, states.after_last, context.encoder, **draw)
-    following = np.concatenate([before[1:], before[:1]])
-    following[starts[1:] - 1] = behind
-    return TargetActions(before[starts[:-1]], following)
+def ask_and_estimate(
+    context: Context, policy: Policy, batch: SessionBatch, run: Runner
+) -> dict[str, Estimate]:
+    """Ask the policy in the logged states, and estimate.
 
-
-def fqe_inputs(context: Context, actions: TargetActions) -> FQEInputs:
-    """The logs and the target's actions as fitted Q evaluation takes them."""
-    features = context.features
-    return FQEInputs(
-        offsets=context.data.session_starts,
-        state_features=features.state,
-        action_features=features.action,
-        reward=context.turns.reward,
-        terminated=context.turns.terminated,
-        truncated=context.data.turns["truncated"].to_numpy(zero_copy_only=False),
-        next_state_features=features.after,
-        next_action_features=actions.following,
-        next_action_weights=actions.following_weights,
-        start_action_features=actions.start,
-        start_action_weights=actions.start_weights,
-        gamma=context.gamma,
-        horizon=context.model.horizon,
-    )
+    A policy whose probabilities are not known may cost money per answer: it is asked in the states of at most
+    ``evaluation.asked_sessions`` sessions, and only they are fitted.
+    """
+    if batch.log_ratio is not None:
+        return fqe_estimates(context, batch, _asked_actions(context, context.data, policy), run)
+    keep = some_sessions(context.data, context.config.evaluation.asked_sessions, context.config.seed)
+    data = context.data.select_sessions(keep)
+    actions = _asked_actions(context, data, policy)
+    return fqe_estimates(context, batch.select(np.flatnonzero(keep)), actions, run, keep)
 
 
 def fqe_estimates(
-    context: Context, batch: SessionBatch, actions: TargetActions, run: Runner
+    context: Context, batch: SessionBatch, actions: TargetActions, run: Runner, keep: np.ndarray | None = None
 ) -> dict[str, Estimate]:
-    """``fqe.dm``; with the policy's ratios in the batch ``fqe.dr`` and ``fqe.wdr`` too."""
-    fitted = fit_fqe(fqe_inputs(context, actions), context.config.evaluation.fqe, seed=context.config.seed)
+    """``fqe.dm``; with the policy's ratios in the batch ``fqe.dr`` and ``fqe.wdr`` too.
+
+    Args:
+        batch, actions: Of the sessions in ``keep``.
+        keep: bool, the logged sessions to fit; all by default.
+    """
+    fitted = fit_fqe(
+        _fqe_inputs(context, actions, keep), context.config.evaluation.fqe, seed=context.config.seed
+    )
     valued = replace(batch, q=fitted.q, v=fitted.v, bootstrap=fitted.bootstrap)
     evidence = Evidence(fqe_converged=fitted.convergence.converged)
     members = fitted.v_start_members
@@ -76,3 +69,36 @@ def fqe_estimates(
     if batch.log_ratio is not None:
         found |= {f"fqe.{name}": run(f"fqe.{name}", valued, name, evidence=evidence) for name in CORRECTED}
     return found
+
+
+def _asked_actions(context: Context, data: EmbeddedTurns, policy: Policy) -> TargetActions:
+    """What the policy does in every state of these logs."""
+    states, starts = logged_states(data, policy.reads), data.session_starts
+    draw = {"count": context.config.evaluation.sampled_actions, "seed": context.config.seed}
+    before = sampled_actions(context.model, policy, states.before, context.encoder, **draw)
+    behind = sampled_actions(context.model, policy, states.after_last, context.encoder, **draw)
+    following = np.concatenate([before[1:], before[:1]])
+    following[starts[1:] - 1] = behind
+    return TargetActions(before[starts[:-1]], following)
+
+
+def _fqe_inputs(context: Context, actions: TargetActions, keep: np.ndarray | None) -> FQEInputs:
+    """The logs and the target's actions as fitted Q evaluation takes them."""
+    lengths = np.diff(context.data.session_starts)
+    keep = np.ones(len(lengths), bool) if keep is None else keep
+    rows, features = np.repeat(keep, lengths), context.features
+    return FQEInputs(
+        offsets=np.concatenate([[0], np.cumsum(lengths[keep])]),
+        state_features=features.state[rows],
+        action_features=features.action[rows],
+        reward=context.turns.reward[rows],
+        terminated=context.turns.terminated[rows],
+        truncated=context.data.turns["truncated"].to_numpy(zero_copy_only=False)[rows],
+        next_state_features=features.after[rows],
+        next_action_features=actions.following,
+        next_action_weights=actions.following_weights,
+        start_action_features=actions.start,
+        start_action_weights=actions.start_weights,
+        gamma=context.gamma,
+        horizon=context.model.horizon,
+    )

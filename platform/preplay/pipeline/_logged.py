@@ -37,6 +37,12 @@ def logged_states(data: EmbeddedTurns, reads: int) -> LoggedStates:
     return LoggedStates(before, after)
 
 
+def some_sessions(data: EmbeddedTurns, sessions: int, seed: int) -> np.ndarray:
+    """bool [S]: at most so many sessions."""
+    count = len(data.session_starts) - 1
+    return np.isin(np.arange(count), numpy_rng(seed, "asked sessions").permutation(count)[:sessions])
+
+
 def log_ratios(data: EmbeddedTurns, policy: Policy) -> np.ndarray | None:
     """log pi_e - log pi_b of each logged action, float64 [R]; None when either side is unknown."""
     behavior = data.turns["behavior_logprob"].to_numpy(zero_copy_only=False).astype(np.float64)

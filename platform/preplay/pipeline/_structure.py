@@ -19,6 +19,7 @@ from preplay.artifacts import is_complete, open_artifact, write_artifact
 from preplay.backtest import FEW_POLICIES, AskedActions, BacktestReport, PolicyBacktest, error_draws
 from preplay.estimators import Estimate, Interval, Resampled
 from preplay.pipeline._context import Context
+from preplay.pipeline._logged import some_sessions
 from preplay.pipeline._structure_tasks import (
     Known,
     Logs,
@@ -27,7 +28,6 @@ from preplay.pipeline._structure_tasks import (
     run_asked,
     run_backtest,
     run_estimate,
-    some_sessions,
     structured_logs,
 )
 from preplay.policies import Policy

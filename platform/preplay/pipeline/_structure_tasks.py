@@ -21,7 +21,7 @@ from preplay.backtest import (
 from preplay.embedding import EmbeddedTurns, load_embedded
 from preplay.pipeline._config import StructureConfig
 from preplay.pipeline._context import Context
-from preplay.pipeline._logged import logged_states
+from preplay.pipeline._logged import logged_states, some_sessions
 from preplay.policies import ClonedPolicy, Policy
 from preplay.seeding import numpy_rng
 
@@ -152,9 +152,3 @@ def ask(data: EmbeddedTurns, policy: Policy, *, sessions: int, seed: int) -> Ask
     states = logged_states(data.select_sessions(keep), policy.reads).before
     actions = policy.act(states, numpy_rng(seed, "asked actions")).actions
     return AskedActions(np.flatnonzero(np.repeat(keep, np.diff(data.session_starts))), actions)
-
-
-def some_sessions(data: EmbeddedTurns, sessions: int, seed: int) -> np.ndarray:
-    """bool [S]: at most so many sessions."""
-    count = len(data.session_starts) - 1
-    return np.isin(np.arange(count), numpy_rng(seed, "asked sessions").permutation(count)[:sessions])
