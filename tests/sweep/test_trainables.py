@@ -38,6 +38,7 @@ from preplay.sweep._run import check_metrics
 from preplay.sweep.trainables import (
     FqeTrainable,
     IqlTrainable,
+    WorldLogs,
     WorldModelTrainable,
     fqe_data,
     on_policy_check,
@@ -51,9 +52,12 @@ from preplay.world_model import (
     OptimiserConfig,
     WorldModelConfig,
     list_members,
+    load_world_model,
     member_fidelity,
+    tool_call_reader,
     train_world_model,
 )
+from tests.rollout.locks import embedded_keys
 from tests.world_model.conftest import embedded, make_bank, simulate
 
 QUICK = OptimiserConfig(steps=120, warmup=10, evaluate_every=20)
@@ -73,7 +77,7 @@ def ring() -> EmbeddedTurns:
 
 
 def world_job(ring: EmbeddedTurns, folder: Path, shares: tuple[float, ...], done: int = 0) -> Job:
-    return Job(ring, WORLD, 0, shares, done, folder, CommonFiles(str(folder), {}))
+    return Job(WorldLogs(ring), WORLD, 0, shares, done, folder, CommonFiles(str(folder), {}))
 
 
 def test_world_model_stages_go_on_from_their_state(ring, tmp_path):
@@ -96,7 +100,7 @@ def test_phi_is_trained_once_for_all_trials_that_share_it(ring, tmp_path):
 
     def last(name: str, config: WorldModelConfig, files: CommonFiles) -> Outcome:
         (tmp_path / name).mkdir()
-        return next(trainable.run(Job(ring, config, 0, (1.0,), 0, tmp_path / name, files)))
+        return next(trainable.run(Job(WorldLogs(ring), config, 0, (1.0,), 0, tmp_path / name, files)))
 
     def kept() -> int:
         return len(list((tmp_path / "common").iterdir()))
@@ -115,6 +119,28 @@ def test_phi_is_trained_once_for_all_trials_that_share_it(ring, tmp_path):
     assert kept() == 2
 
 
+def test_world_models_of_tool_calls_read_what_calls_are_made_of(ray2, registry, tmp_path):
+    """All calls are embedded alike: what ends a session, the right key, shows in the structure only."""
+    data, trainable = embedded_keys(), WorldModelTrainable()
+    logs = WorldLogs(data, tool_call_reader(data))
+    assert logs.reader is not None
+    config = WORLD.model_copy(update={"dynamics": "knn", "gamma": 1.0})
+
+    def error(name: str, **changes: object) -> float:
+        (tmp_path / name).mkdir()
+        job = Job(logs, config.model_copy(update=changes), 0, (1.0,), 0, tmp_path / name, common)
+        return next(trainable.run(job)).metrics["rollout_error"]
+
+    common = CommonFiles(str(tmp_path), {})
+    assert error("read") < 0.9 * error("text", structure=False)
+    product = Product(
+        [Member(0, config, {}, 7)], ray.put(logs), {"embedded": "abc"}, {"sweep": "keys"}, 0, {}
+    )
+    trainable.publish(product, registry / "keys" / "v1")
+    (path,) = list_members("models:keys")
+    assert load_world_model(path).columns == logs.reader.columns
+
+
 def test_files_of_other_data_or_seeds_are_not_taken(tmp_path):
     one, other = (CommonFiles(str(tmp_path / "store"), {"seed": seed}) for seed in (0, 1))
     (tmp_path / "file").write_bytes(b"phi")
@@ -130,11 +156,11 @@ def test_files_of_other_data_or_seeds_are_not_taken(tmp_path):
 def test_the_ensemble_loss_is_the_error_of_the_mean(ring, tmp_path):
     trainable = WorldModelTrainable()
     outcome = next(trainable.run(world_job(ring, tmp_path, (1.0,))))
-    assert trainable.ensemble_loss(ring, outcome.prediction) == pytest.approx(
+    assert trainable.ensemble_loss(WorldLogs(ring), outcome.prediction) == pytest.approx(
         outcome.metrics["rollout_error"]
     )
     actual = np.split(outcome.prediction, 2)[1]
-    assert trainable.ensemble_loss(ring, np.concatenate([actual, actual])) == 0
+    assert trainable.ensemble_loss(WorldLogs(ring), np.concatenate([actual, actual])) == 0
 
 
 def test_open_loop_error_by_hand():
@@ -150,7 +176,9 @@ def test_cost_counts_what_the_sampler_asks():
 
 def test_a_published_world_model_is_loaded_by_name(ray2, ring, registry):
     members = [Member(3, WORLD, {"width": 32}, 7), Member(5, WORLD, {}, 8)]
-    product = Product(members, ray.put(ring), {"embedded": "abc"}, {"sweep": "ring"}, 0, {"validation": 0.5})
+    product = Product(
+        members, ray.put(WorldLogs(ring)), {"embedded": "abc"}, {"sweep": "ring"}, 0, {"validation": 0.5}
+    )
     found = WorldModelTrainable().publish(product, registry / "ring" / "v1")
     assert len(found["members"]) == 2
     paths = list_members("models:ring")

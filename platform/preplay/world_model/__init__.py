@@ -1,5 +1,6 @@
 """World models learned from logs: latent dynamics, reward and termination, decoding by retrieval."""
 
+from preplay.world_model._along import AlongLogs
 from preplay.world_model._config import FeatureConfig, OptimiserConfig, WorldModelConfig
 from preplay.world_model._data import TurnArrays, turn_arrays
 from preplay.world_model._ensemble import list_members, member_fidelity, train_ensemble
@@ -16,12 +17,14 @@ from preplay.world_model._train import (
     FEATURES_CHECKPOINT,
     TrainedModel,
     stored_config,
+    tool_call_reader,
     train_in_stages,
     train_world_model,
 )
 
 __all__ = [
     "FEATURES_CHECKPOINT",
+    "AlongLogs",
     "ConditionTable",
     "Dynamics",
     "FeatureConfig",
@@ -41,6 +44,7 @@ __all__ = [
     "member_fidelity",
     "save_world_model",
     "stored_config",
+    "tool_call_reader",
     "train_ensemble",
     "train_in_stages",
     "train_world_model",

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import ray
 
-from preplay.actions import SessionReader, holds_tool_calls
 from preplay.artifacts import Artifact, open_artifact, read_manifest, write_artifact
 from preplay.embedding import load_embedded
 from preplay.errors import PreplayError
@@ -14,7 +13,7 @@ from preplay.seeding import derive_seed
 from preplay.world_model._config import WorldModelConfig
 from preplay.world_model._fidelity import Fidelity, measure_fidelity
 from preplay.world_model._model import KIND, save_world_model
-from preplay.world_model._train import stored_config, train_world_model
+from preplay.world_model._train import stored_config, tool_call_reader, train_world_model
 
 MemberDone = Callable[[Path, Fidelity], None]
 
@@ -94,8 +93,7 @@ def _train_member(
             return manifest.metrics["fidelity"]
     data = load_embedded(embedded_uri).without_policies(without)
     checkpoints = Path(f"{path}.partial") / inputs["embedded"][:12]
-    calls = config.structure and holds_tool_calls(data.turns["action"].to_pylist())
-    reader = SessionReader(data.turns) if calls else None
+    reader = tool_call_reader(data) if config.structure else None
     trained = train_world_model(data, config, seed=seed, reader=reader, checkpoints=checkpoints)
     fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed, reader=reader)
     stored = stored_config(trained.model, data.fingerprint.model_dump()) | {"request": asked}

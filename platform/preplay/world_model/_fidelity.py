@@ -9,10 +9,11 @@ from torch import Tensor
 
 from preplay.actions import SessionReader
 from preplay.seeding import numpy_rng, torch_generator
+from preplay.world_model._along import AlongLogs
 from preplay.world_model._data import TurnArrays
 from preplay.world_model._dynamics import DiffusionDynamics, FlowDynamics
 from preplay.world_model._model import ConditionTable, LatentWorldModel
-from preplay.world_model._protocol import Transition, draw_noise
+from preplay.world_model._protocol import draw_noise
 
 MAX_ROWS = 400
 SAMPLES = 16
@@ -202,41 +203,14 @@ def _first_rows(turns: TurnArrays, held_out: bool) -> np.ndarray:
     return np.flatnonzero((turns.turn == 0) & (turns.held_out == held_out))
 
 
-class _Imagined:
-    """Imagined sessions that begin like logged ones and take logged actions."""
-
-    def __init__(self, audit: _Audit, first: np.ndarray):
-        turns, bank = audit.turns, audit.bank
-        task = torch.as_tensor(turns.task[first])
-        embedded = bank[task.clamp_min(0)] * (task >= 0)[:, None].to(bank)
-        self._audit, self._reader = audit, audit.reader
-        self.state = audit.model.start(bank[torch.as_tensor(turns.observation[first])], task=embedded)
-        self._past = self._reader.begin(first, same_policy=True) if self._reader else None
-        self._seen = self._reader.observations(audit.model.texts) if self._reader else None
-
-    def select(self, rows: np.ndarray) -> None:
-        """Go on with the given sessions alone."""
-        self.state = self.state.select(torch.as_tensor(rows))
-        self._past = self._past.select(rows) if self._past else None
-
-    def step(self, rows: np.ndarray, noise: Tensor) -> Transition:
-        """One turn with the actions of these logged rows int64 [B]."""
-        audit = self._audit
-        action = audit.bank[torch.as_tensor(audit.turns.action[rows])]
-        if self._reader is None or self._past is None or self._seen is None:
-            found = audit.model.step(self.state, action, noise)
-        else:
-            acted = self._reader.logged_action[rows]
-            found = audit.model.step(self.state, action, noise, self._reader.features(self._past, acted))
-            self._past = self._past.then(acted, self._seen[found.text_id.cpu().numpy()])
-        self.state = found.state
-        return found
-
-
 def _drift(audit: _Audit) -> list[float]:
     """Imagine along the logged actions of held-out sessions and compare the clouds of latents at each step."""
     turns, first = audit.turns, _first_rows(audit.turns, True)[:MAX_ROWS]
-    sessions, alive, distances = _Imagined(audit, first), np.arange(len(first)), []
+    sessions, alive, distances = (
+        AlongLogs(audit.model, audit.bank, turns, first, audit.reader),
+        np.arange(len(first)),
+        [],
+    )
     lengths = np.bincount(turns.session)[turns.session[first]]
     for k in range(DRIFT_STEPS):
         keep = lengths[alive] > k
@@ -258,7 +232,7 @@ def _on_policy_value(audit: _Audit) -> float:
     logged = audit.condition(torch.as_tensor(train))[:, -1]
     size = model.features.size
     first = np.tile(_first_rows(turns, True)[:MAX_ROWS], VALUE_ROLLOUTS)
-    sessions = _Imagined(audit, first)
+    sessions = AlongLogs(audit.model, audit.bank, turns, first, audit.reader)
     survival = torch.ones(len(first), dtype=torch.float64, device=model.device)
     total = torch.zeros_like(survival)
     for k in range(model.horizon):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from preplay.actions import SessionReader
+from preplay.actions import SessionReader, holds_tool_calls
 from preplay.embedding import EmbeddedTurns
 from preplay.errors import PreplayError
 from preplay.seeding import derive_seed, torch_generator
@@ -130,6 +130,11 @@ def train_in_stages(
     for share in shares:
         traces = {"features": trace} | _train_parts(job, share)
         yield TrainedModel(_add_retrieval(model, job, bank, data.bank.texts), turns, traces)
+
+
+def tool_call_reader(data: EmbeddedTurns) -> SessionReader | None:
+    """What reads the tool calls of these logs; None where most actions are plain text."""
+    return SessionReader(data.turns) if holds_tool_calls(data.turns["action"].to_pylist()) else None
 
 
 @torch.no_grad()

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from preplay.actions import SessionReader
 from preplay.seeding import torch_generator
-from preplay.world_model import LatentWorldModel, TurnArrays, draw_noise
+from preplay.world_model import AlongLogs, LatentWorldModel, TurnArrays, draw_noise
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ def open_loop(
     turns: TurnArrays,
     *,
     seed: int,
+    reader: SessionReader | None = None,
     draws: int = 16,
     horizon: int = 8,
     most_sessions: int = 300,
@@ -51,23 +53,19 @@ def open_loop(
 
     Args:
         embeddings: Bank of text embeddings float32 [N, D] that ``turns`` points into.
+        reader: That the model was trained with.
     """
-    bank = torch.as_tensor(np.array(embeddings), device=model.device)
     first = np.flatnonzero((turns.turn == 0) & turns.held_out)[:most_sessions]
     lengths = np.bincount(turns.session)[turns.session[first]]
     repeated = np.tile(first, draws)
-    task = torch.as_tensor(turns.task[repeated])
-    embedded = bank[task.clamp_min(0)] * (task >= 0)[:, None].to(bank)
-    state = model.start(bank[torch.as_tensor(turns.observation[repeated])], task=embedded)
+    bank = torch.as_tensor(np.array(embeddings), device=model.device)
+    sessions = AlongLogs(model, bank, turns, repeated, reader)
     rows, rewards, ends = [], [], []
     for step in range(min(horizon, int(lengths.max()))):
         here = np.minimum(step, lengths - 1)
-        action = bank[torch.as_tensor(turns.action[np.tile(first + here, draws)])]
         generator = torch_generator(seed, "open loop", step)
-        drawn = model.step(
-            state, action, draw_noise(len(repeated), model.noise_dim, generator).to(model.device)
-        )
-        state, alive = drawn.state, lengths > step
+        noise = draw_noise(len(repeated), model.noise_dim, generator).to(model.device)
+        drawn, alive = sessions.step(np.tile(first + here, draws), noise), lengths > step
         rows.append(first[alive] + step)
         rewards.append(_mean(drawn.reward, draws)[alive])
         ends.append(_mean(drawn.terminated_prob, draws)[alive])

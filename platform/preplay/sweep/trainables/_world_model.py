@@ -1,12 +1,14 @@
 """Sweeps of world models: judged by multi-step prediction on held-out sessions and by the on-policy check."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from torch import nn
 
+from preplay.actions import SessionReader
 from preplay.artifacts import write_artifact
 from preplay.embedding import EmbeddedTurns
 from preplay.sweep._config import DataConfig
@@ -22,9 +24,18 @@ from preplay.world_model import (
     measure_fidelity,
     save_world_model,
     stored_config,
+    tool_call_reader,
     train_in_stages,
     train_world_model,
 )
+
+
+@dataclass(frozen=True)
+class WorldLogs:
+    """Embedded logs, and what reads their tool calls where most actions are such."""
+
+    data: EmbeddedTurns
+    reader: SessionReader | None = None
 
 
 class WorldModelTrainable:
@@ -50,21 +61,29 @@ class WorldModelTrainable:
     def prepare(self, data: DataConfig, folder: Path, seed: int, cache: Path) -> Prepared:
         """See :class:`preplay.sweep.Trainable`."""
         embedded, _, inputs = embedded_data(data, folder, cache)
-        return Prepared(embedded, inputs)
+        return Prepared(WorldLogs(embedded, tool_call_reader(embedded)), inputs)
 
     def run(self, job: Job) -> Iterator[Outcome]:
         """See :class:`preplay.sweep.Trainable`."""
-        data: EmbeddedTurns = job.shared
+        logs: WorldLogs = job.shared
+        reader = logs.reader if job.config.structure else None
         phi, deciding = job.folder / FEATURES_CHECKPOINT, _deciding_phi(job.config)
         known = phi.exists() or job.common.fetch(deciding, phi)
-        stages = train_in_stages(data, job.config, seed=job.seed, shares=job.shares, checkpoints=job.folder)
+        stages = train_in_stages(
+            logs.data,
+            job.config,
+            seed=job.seed,
+            shares=job.shares,
+            reader=reader,
+            checkpoints=job.folder,
+        )
         for trained in stages:
             if not known:
                 job.common.keep(deciding, phi)
                 known = True
-            yield judge(trained, data, job.seed)
+            yield judge(trained, logs.data, job.seed, reader)
 
-    def ensemble_loss(self, shared: EmbeddedTurns, prediction: np.ndarray) -> float:
+    def ensemble_loss(self, shared: WorldLogs, prediction: np.ndarray) -> float:
         """The first half of a stored prediction is the model's, the second what happened."""
         predicted, actual = np.split(prediction, 2)
         return open_loop_error(predicted, actual)
@@ -81,10 +100,13 @@ def _deciding_phi(config: WorldModelConfig) -> dict[str, Any]:
     )
 
 
-def judge(trained: TrainedModel, data: EmbeddedTurns, seed: int) -> Outcome:
-    """All figures of a model on the held-out sessions of its own split."""
-    fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed)
-    loop = open_loop(trained.model, data.bank.embeddings, trained.turns, seed=seed)
+def judge(
+    trained: TrainedModel, data: EmbeddedTurns, seed: int, reader: SessionReader | None = None
+) -> Outcome:
+    """All figures of a model on the held-out sessions of its own split; ``reader`` is that it was trained with."""
+    model, bank = trained.model, data.bank.embeddings
+    fidelity = measure_fidelity(model, bank, trained.turns, seed=seed, reader=reader)
+    loop = open_loop(model, bank, trained.turns, seed=seed, reader=reader)
     first = (trained.turns.turn == 0) & trained.turns.held_out
     spread = max(float(trained.turns.return_to_go[first].std()), 1e-6)
     metrics = {
@@ -107,13 +129,15 @@ def multiplications(dynamics: nn.Module, config: WorldModelConfig) -> float:
 
 
 def _train_member(
-    data: EmbeddedTurns, config: WorldModelConfig, seed: int, inputs: dict[str, str], path: Path
+    logs: WorldLogs, config: WorldModelConfig, seed: int, inputs: dict[str, str], path: Path
 ) -> dict:
     """Train one member to the end and write it; runs in a Ray worker."""
-    trained = train_world_model(data, config, seed=seed)
-    fidelity: Fidelity = measure_fidelity(trained.model, data.bank.embeddings, trained.turns, seed=seed)
+    data, reader = logs.data, logs.reader if config.structure else None
+    trained = train_world_model(data, config, seed=seed, reader=reader)
+    bank = data.bank.embeddings
+    fidelity: Fidelity = measure_fidelity(trained.model, bank, trained.turns, seed=seed, reader=reader)
     stored = stored_config(trained.model, data.fingerprint.model_dump())
     with write_artifact(path, "world_model", config=stored, inputs=inputs, seed=seed) as staging:
         save_world_model(trained.model, staging)
         staging.metrics |= {"fidelity": fidelity.model_dump(mode="json")}
-    return {"rollout_error": open_loop(trained.model, data.bank.embeddings, trained.turns, seed=seed).error}
+    return {"rollout_error": open_loop(trained.model, bank, trained.turns, seed=seed, reader=reader).error}
