@@ -7,6 +7,7 @@ evaluated, and its intervals are compared with the known value *where the verdic
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from rich.console import Console
@@ -50,7 +51,8 @@ class Problem:
         draw: n sessions from a generator.
         truth: The target's value.
         returns: Declared range of a session's return.
-        kind: ``supported`` (the logs cover the target well), ``far`` (they cover it thinly), ``no support``.
+        kind: ``supported`` (the logs cover the target well), ``far`` (they cover it thinly), ``no support``, or
+            ``unweighed`` (sessions of two agents that are not weighed by who logged them).
     """
 
     name: str
@@ -100,7 +102,8 @@ def desk_problems(pool: int) -> list[Problem]:
     """The same in the text environment; ``pool`` sessions are logged once and drawn from."""
     shares = ((0.15, "supported"), (0.35, "supported"), (1.0, "far"))
     one = [*(_desk(share, kind, pool) for share, kind in shares), _desk_without(pool)]
-    return one + [_two_agents(name, kind, pool) for name, kind in TWO_AGENTS.items()]
+    two = [problem for name, kind in TWO_AGENTS.items() for problem in _two_agents(name, kind, pool)]
+    return one + two
 
 
 def simulate(problem: Problem, n: int, replications: int, seed: int = 0) -> dict[str, Tally]:
@@ -201,21 +204,29 @@ def _desk_without(pool: int) -> Problem:
     return _from_pool("Support desk, remedies never logged", _desk_pool_without(pool), "no support")
 
 
-def _two_agents(target: str, kind: str, pool: int) -> Problem:
-    """Half of the sessions logged by either behaviour policy, and weighed by how near it is to the target."""
-    desk = get_environment("support_desk")
-    loggers = list(desk.behaviour_policies().values())
+def _two_agents(target: str, kind: str, pool: int) -> list[Problem]:
+    """Half of the sessions logged by either behaviour policy: weighed by how near it is to the target, or all alike."""
+    loggers = list(get_environment("support_desk").behaviour_policies().values())
     policy = _near(target, *loggers)
     pools = [desk_pool(logger, policy, 4 * pool, seed=3 + 10 * i) for i, logger in enumerate(loggers)]  # pyright: ignore[reportArgumentType]
     batch, whose = joined(pools)
-    names = np.array([logger.name for logger in loggers])[whose]
+    names, truth = (
+        np.array([logger.name for logger in loggers])[whose],
+        float(np.mean([p.truth for p in pools])),
+    )
 
-    def draw(n: int, rng: np.random.Generator) -> SessionBatch:
+    def draw(n: int, rng: np.random.Generator, *, weighed: bool) -> SessionBatch:
         rows = np.concatenate([rng.choice(np.flatnonzero(whose == i), n // 2, replace=False) for i in (0, 1)])
         drawn = batch.select(rows)
-        return _with_model(weigh_loggers(drawn, names[rows], logger_weights(drawn, names[rows])))
+        if weighed:
+            drawn = weigh_loggers(drawn, names[rows], logger_weights(drawn, names[rows]))
+        return _with_model(drawn)
 
-    return Problem(f"Two agents, {target}", draw, float(np.mean([p.truth for p in pools])), (-1.5, 1.5), kind)
+    ways = {f"Two agents, {target}": (True, kind), f"{target}, all alike": (False, "unweighed")}
+    return [
+        Problem(name, partial(draw, weighed=weighed), truth, (-1.5, 1.5), kind)
+        for name, (weighed, kind) in ways.items()
+    ]
 
 
 def _near(target: str, apprentice: DeskPolicy, by_the_book: DeskPolicy) -> DeskPolicy:
@@ -286,6 +297,7 @@ Results = list[tuple[Problem, int, dict[str, Tally]]]
 
 def summarise(results: Results) -> dict[str, float]:
     """Pooled coverages and verdict error rates."""
+    results = [r for r in results if r[0].kind != "unweighed"]
     tallies = [t for _, _, by_name in results for t in by_name.values()]
     metrics: dict[str, float] = {}
     for method in METHODS:
