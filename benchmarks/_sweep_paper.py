@@ -39,8 +39,8 @@ def halve(curves: list[list[float]], reduction: int = 3) -> list[int]:
 
 
 def halving_on_paper() -> dict[str, float]:
-    """Units that halving saves on 1, 3, 9, 27 of 27 units, were a figure half noise until the last stage."""
-    found, units = {}, np.array([1, 3, 9, 27])
+    """Units that halving saves on 1, 3, 9 of 9 units, were a figure half noise until the last stage."""
+    found, units = {}, np.array([1, 3, 9])
     for trials in (27, 64, 300):
         spent = []
         for repeat in range(100):

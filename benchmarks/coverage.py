@@ -207,7 +207,7 @@ def _desk_without(pool: int) -> Problem:
 def _two_agents(target: str, kind: str, pool: int) -> list[Problem]:
     """Half of the sessions by either behaviour policy: weighed by how near it is to the target, or all alike."""
     loggers = list(get_environment("support_desk").behaviour_policies().values())
-    policy = _near(target, *loggers)
+    policy = _near(target, *loggers)  # pyright: ignore[reportArgumentType]
     pools = [desk_pool(logger, policy, 4 * pool, seed=3 + 10 * i) for i, logger in enumerate(loggers)]  # pyright: ignore[reportArgumentType]
     batch, whose = joined(pools)
     names, truth = (

@@ -17,6 +17,7 @@ from preplay.sweep import (
     SearcherConfig,
     check_storage,
     grid,
+    nearly_best,
     pareto_front,
     select_diverse,
     suggest,
@@ -189,6 +190,12 @@ def test_selection_prefers_errors_that_cancel():
 def test_selection_stops_when_nothing_helps():
     selection = select_diverse([np.array([1.0]), np.array([2.0])], lambda p: float(p[0]), size=2)
     assert selection.chosen == [0]
+
+
+def test_members_are_the_best_trials_where_averages_say_nothing():
+    assert nearly_best([1.0, 1.04, 1.06], size=4) == [0, 1, 0, 1]
+    assert nearly_best([1.0, 2.0], size=2) == [0, 0]
+    assert nearly_best([-1.0, -0.99, -0.5], size=3) == [0, 1, 0]
 
 
 def test_importance_finds_the_field_that_matters():

@@ -89,8 +89,7 @@ def test_world_model_stages_go_on_from_their_state(ring, tmp_path):
     (second,) = trainable.run(world_job(ring, tmp_path / "cut", (1.0,), done=1))
     assert first.metrics == whole[0].metrics
     assert second.metrics == whole[1].metrics
-    assert (second.prediction == whole[1].prediction).all()
-    assert whole[1].metrics["rollout_error"] < whole[0].metrics["rollout_error"] < 1.1
+    assert whole[1].metrics["energy_score"] < whole[0].metrics["energy_score"] < 1
     assert set(whole[0].metrics) == set(trainable.metrics)
 
 
@@ -112,7 +111,6 @@ def test_phi_is_trained_once_for_all_trials_that_share_it(ring, tmp_path):
     assert kept() == 1
     fresh = last("alone", other, CommonFiles(str(tmp_path / "elsewhere"), {"seed": 0}))
     assert shared.metrics == fresh.metrics
-    assert (shared.prediction == fresh.prediction).all()
     phi = [(tmp_path / name / FEATURES_CHECKPOINT).read_bytes() for name in ("first", "second", "alone")]
     assert phi[0] == phi[1] == phi[2]
     last("wider", WORLD.model_copy(update={"features": WORLD.features.model_copy(update={"phi": 4})}), common)
@@ -151,16 +149,6 @@ def test_files_of_other_data_or_seeds_are_not_taken(tmp_path):
     assert not other.fetch({"phi": 4}, tmp_path / "none")
     assert not (tmp_path / "none").exists()
     assert [p.suffix for p in (tmp_path / "store" / "common").iterdir()] == [""]  # nothing half-written
-
-
-def test_the_ensemble_loss_is_the_error_of_the_mean(ring, tmp_path):
-    trainable = WorldModelTrainable()
-    outcome = next(trainable.run(world_job(ring, tmp_path, (1.0,))))
-    assert trainable.ensemble_loss(WorldLogs(ring), outcome.prediction) == pytest.approx(
-        outcome.metrics["rollout_error"]
-    )
-    actual = np.split(outcome.prediction, 2)[1]
-    assert trainable.ensemble_loss(WorldLogs(ring), np.concatenate([actual, actual])) == 0
 
 
 def test_open_loop_error_by_hand():

@@ -15,7 +15,7 @@ from preplay.sweep._read import check_sweep, read_sweep
 from preplay.sweep._records import SweepResult, TrialRecord, pareto_front, read_result
 from preplay.sweep._report import render_sweep
 from preplay.sweep._run import run_sweep
-from preplay.sweep._select import Selection, select_diverse
+from preplay.sweep._select import Selection, nearly_best, select_diverse
 from preplay.sweep._space import Parameter, grid, suggest
 from preplay.sweep._stages import CommonFiles
 from preplay.sweep._storage import check_storage
@@ -45,6 +45,7 @@ __all__ = [
     "check_sweep",
     "get_trainable",
     "grid",
+    "nearly_best",
     "pareto_front",
     "read_result",
     "read_sweep",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
 import ray
 import yaml
 from ray import tune
@@ -21,7 +22,7 @@ from preplay.sweep._monitor import Monitor
 from preplay.sweep._read import configured
 from preplay.sweep._records import RESULT, SweepResult, TrialRecord, read_result, write_result, write_text
 from preplay.sweep._report import render_sweep
-from preplay.sweep._select import Selection, select_diverse
+from preplay.sweep._select import Selection, nearly_best, select_diverse
 from preplay.sweep._space import nested
 from preplay.sweep._stages import StageStore
 from preplay.sweep._storage import LEAST_FREE_LATER, check_storage
@@ -175,8 +176,7 @@ def _publish(sweep: _Sweep, result: SweepResult) -> SweepResult:
     chosen = [candidates[i] for i in selection.chosen]
     metrics = {"best_trial": selection.losses[0], "ensemble": selection.losses[-1]}
     if (default := result.default()) is not None and sweep.plan.keep:
-        shared = ray.get(sweep.shared)
-        metrics["default"] = sweep.trainable.ensemble_loss(shared, _prediction(sweep, default))
+        metrics["default"] = _loss(sweep, default)
     target = names.next_version(config.ensemble.name or config.name)
     with sweep.console.status(f"Training {len(chosen)} members to the end"):
         found = sweep.trainable.publish(_product(sweep, chosen, {"validation": metrics}), target)
@@ -186,15 +186,28 @@ def _publish(sweep: _Sweep, result: SweepResult) -> SweepResult:
 
 
 def _select(sweep: _Sweep, candidates: list[TrialRecord]) -> Selection:
-    """Greedy selection on stored predictions; PBT's trials have none that fit, so its best ones are taken."""
-    size = sweep.config.ensemble.size
-    if not sweep.plan.keep:
-        sign = 1.0 if sweep.config.metric.mode == "min" else -1.0
-        best = sign * candidates[0].metrics[sweep.config.metric.name]
-        return Selection(list(range(min(size, len(candidates)))), [best])
-    shared = ray.get(sweep.shared)
-    predictions = [_prediction(sweep, trial) for trial in candidates]
-    return select_diverse(predictions, lambda p: sweep.trainable.ensemble_loss(shared, p), size=size)
+    """Greedy selection on stored predictions; PBT's trials have none that fit, and averages may say nothing."""
+    size, best = sweep.config.ensemble.size, _loss(sweep, candidates[0])
+    shared = ray.get(sweep.shared) if sweep.plan.keep else None
+    if shared is None or sweep.trainable.ensemble_loss(shared, _prediction(sweep, candidates[0])) is None:
+        name = sweep.config.metric.name
+        return Selection(nearly_best([trial.metrics[name] for trial in candidates], size=size), [best])
+
+    def loss(prediction: np.ndarray) -> float:
+        found = sweep.trainable.ensemble_loss(shared, prediction)
+        assert found is not None
+        return found
+
+    return select_diverse([_prediction(sweep, trial) for trial in candidates], loss, size=size)
+
+
+def _loss(sweep: _Sweep, trial: TrialRecord) -> float:
+    """A trial's loss as a member; where predictions say nothing, the figure that the sweep went by."""
+    metric = sweep.config.metric
+    found = None
+    if sweep.plan.keep:
+        found = sweep.trainable.ensemble_loss(ray.get(sweep.shared), _prediction(sweep, trial))
+    return (1.0 if metric.mode == "min" else -1.0) * trial.metrics[metric.name] if found is None else found
 
 
 def _prediction(sweep: _Sweep, trial: TrialRecord) -> Any:

@@ -21,7 +21,7 @@ class Outcome:
     Args:
         metrics: Figures by name, all finite.
         prediction: float64 [V], what the model predicts for V validation cases; averages of it are what an ensemble
-            predicts. Empty where ensembles make no sense.
+            predicts. Empty where averages say nothing.
     """
 
     metrics: Mapping[str, float]
@@ -88,8 +88,8 @@ class Trainable(Protocol):
         """Train up to each share that is left, and measure there."""
         ...
 
-    def ensemble_loss(self, shared: Any, prediction: np.ndarray) -> float:
-        """Validation error of a (mean) prediction; lower is better."""
+    def ensemble_loss(self, shared: Any, prediction: np.ndarray) -> float | None:
+        """Validation error of a (mean) prediction; lower is better. None: the best trials make the ensemble."""
         ...
 
     def publish(self, product: Product, target: Path | str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sweeps of world models: judged by multi-step prediction on held-out sessions and by the on-policy check."""
+"""Sweeps of world models: judged by what they generate for held-out sessions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from preplay.sweep._config import DataConfig
 from preplay.sweep._members import Product, train_members
 from preplay.sweep._trainable import Job, Outcome, Prepared
 from preplay.sweep.trainables._desk_data import embedded_data
-from preplay.sweep.trainables._open_loop import open_loop, open_loop_error
+from preplay.sweep.trainables._open_loop import open_loop
 from preplay.world_model import (
     FEATURES_CHECKPOINT,
     Fidelity,
@@ -41,11 +41,12 @@ class WorldLogs:
 class WorldModelTrainable:
     """World models; the configuration is :class:`preplay.world_model.WorldModelConfig`.
 
-    Metrics: ``rollout_error`` (root mean square error of rewards and terminations imagined along the logged actions
-    of held-out sessions, 1 is always predicting the mean), ``on_policy_error`` (imagined minus logged value of the
-    logging policies on held-out sessions, in standard deviations of the returns), ``calibration`` (of the termination
-    probability), ``energy_score`` and ``drift`` (see :class:`preplay.world_model.Fidelity`), ``cost`` (millions of
-    multiplications per imagined turn).
+    Metrics: ``energy_score`` (of the generated next observation, a proper score; of those tried the one that orders
+    configurations as their true errors do), ``rollout_error`` (root mean square error of rewards and terminations
+    imagined along the logged actions of held-out sessions, 1 is always predicting the mean), ``on_policy_error``
+    (imagined minus logged value of the logging policies on held-out sessions, in standard deviations of the returns),
+    ``calibration`` (of the termination probability), ``drift`` (see :class:`preplay.world_model.Fidelity`), ``cost``
+    (millions of multiplications per imagined turn).
     """
 
     name = "world_model"
@@ -55,7 +56,7 @@ class WorldModelTrainable:
     place = "world_model"
     continues = True
     metrics: ClassVar[dict[str, Literal["min", "max"]]] = dict.fromkeys(
-        ("rollout_error", "on_policy_error", "calibration", "energy_score", "drift", "cost"), "min"
+        ("energy_score", "rollout_error", "on_policy_error", "calibration", "drift", "cost"), "min"
     )
 
     def prepare(self, data: DataConfig, folder: Path, seed: int, cache: Path) -> Prepared:
@@ -83,10 +84,8 @@ class WorldModelTrainable:
                 known = True
             yield judge(trained, logs.data, job.seed, reader)
 
-    def ensemble_loss(self, shared: WorldLogs, prediction: np.ndarray) -> float:
-        """The first half of a stored prediction is the model's, the second what happened."""
-        predicted, actual = np.split(prediction, 2)
-        return open_loop_error(predicted, actual)
+    def ensemble_loss(self, shared: WorldLogs, prediction: np.ndarray) -> None:
+        """Each model samples in a latent space of its own, and a mean of samples is no sample."""
 
     def publish(self, product: Product, target: Path | str) -> dict[str, Any]:
         """An ensemble artifact whose folders ``member-0`` ... are world models as `preplay train` writes them."""
@@ -117,7 +116,7 @@ def judge(
         "drift": float(np.mean(fidelity.drift)) if fidelity.drift else 0.0,
         "cost": multiplications(trained.model.dynamics, trained.model.config) / 1e6,
     }
-    return Outcome(metrics, np.concatenate([loop.predicted, loop.actual]))
+    return Outcome(metrics, np.zeros(0))
 
 
 def multiplications(dynamics: nn.Module, config: WorldModelConfig) -> float:
@@ -140,4 +139,4 @@ def _train_member(
     with write_artifact(path, "world_model", config=stored, inputs=inputs, seed=seed) as staging:
         save_world_model(trained.model, staging)
         staging.metrics |= {"fidelity": fidelity.model_dump(mode="json")}
-    return {"rollout_error": open_loop(trained.model, bank, trained.turns, seed=seed, reader=reader).error}
+    return {"energy_score": fidelity.energy_score}
