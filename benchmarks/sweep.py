@@ -37,10 +37,11 @@ FULL = {"steps": 600, "warmup": 50, "evaluate_every": 50}
 
 @dataclass(frozen=True)
 class Size:
-    """Sessions of the logs; trials of halving, and of searchers that train every trial to the end; steps; configs
-    whose criteria are compared with the truth; policies and their sessions for the truth."""
+    """Sessions of a log, and logs that are swept; trials of halving, and of searchers that train every trial to the
+    end; steps; configs whose criteria are compared with the truth; policies and their sessions for the truth."""
 
     sessions: int
+    logs: int
     halved: int
     whole: int
     steps: dict[str, int]
@@ -51,18 +52,24 @@ class Size:
 
 
 SIZES = {
-    "debug": Size(120, 6, 2, QUICK, 3, 3, 4000, {"steps": 30, "iterations": 5, "members": 2}),
-    "full": Size(600, 27, 8, FULL, 12, 8, 20_000, {"steps": 60, "iterations": 12, "members": 2}),
+    "debug": Size(120, 1, 6, 2, QUICK, 3, 3, 4000, {"steps": 30, "iterations": 5, "members": 2}),
+    "full": Size(600, 3, 27, 8, FULL, 12, 8, 20_000, {"steps": 60, "iterations": 12, "members": 2}),
 }
 SPACE: dict[str, Any] = {
     "dynamics": {"choice": ["diffusion", "flow", "gaussian"]},
+    "window": {"randint": [1, 3]},
     "optimiser.learning_rate": {"loguniform": [3e-4, 5e-3]},
     "features.phi": {"choice": [4, 16]},
+    "features.optimiser.learning_rate": {"choice": [3e-4, 1e-3]},
 }
 METRIC = "energy_score"
 BUDGET = 9
 """Stages end at 1, 3 and 9 parts of a training; a 27th part says nothing yet (it ends within the warm-up)."""
-GRID: dict[str, Any] = SPACE | {"optimiser.learning_rate": {"choice": [5e-4, 3e-3]}}
+GRID: dict[str, Any] = {
+    "dynamics": {"choice": ["diffusion", "flow"]},
+    "optimiser.learning_rate": {"choice": [5e-4, 3e-3]},
+    "features.optimiser.learning_rate": SPACE["features.optimiser.learning_rate"],
+}
 
 
 def run(preset: str) -> dict[str, float]:
@@ -74,11 +81,9 @@ def run(preset: str) -> dict[str, float]:
         os.environ["PREPLAY_MODELS"] = str(root / "models")
         connect(num_cpus=2)
         results = _searchers(root, size)
-        data = root / "tpe+asha" / "data" / "embedded"
-        desk = Desk.load(
-            data, root / "cache", starts=100, targets=size.targets, truth_sessions=size.truth_sessions
-        )
+        desk = _desk(root, "tpe+asha", size)
         metrics |= _compare(results, desk)
+        metrics |= _against_default(root, size, results["tpe+asha"], desk)
         metrics |= _halving(results)
         metrics |= {
             f"seconds with {n} worker(s)": s for n, s in _workers(root, results["random, whole"]).items()
@@ -109,11 +114,17 @@ def _searchers(root: Path, size: Size) -> dict[str, SweepResult]:
     return {name: _sweep(root, name, size, changes) for name, changes in arms.items()}
 
 
+def _default(size: Size) -> dict[str, Any]:
+    """The default world model, trained as briefly as all the others."""
+    small = size.steps | {"learning_rate": 1e-3, "ema": 0.99}
+    return {"optimiser": size.steps, "outcome": small, "features": {"optimiser": small}}
+
+
 def _sweep(root: Path, name: str, size: Size, changes: dict[str, Any]) -> SweepResult:
     settings: dict[str, Any] = {
         "name": name.replace(" ", "-").replace(",", "").replace("+", "-"),
         "trainable": "world_model",
-        "base": {"optimiser": size.steps, "outcome": size.steps, "features": {"optimiser": size.steps}},
+        "base": _default(size),
         "data": {"generate": "support_desk", "sessions": size.sessions},
         "space": SPACE,
         "scheduler": {"kind": "asha", "budget": BUDGET},
@@ -139,26 +150,53 @@ def _compare(results: dict[str, SweepResult], desk: Desk) -> dict[str, float]:
             f"{name}/training seconds": sum(t.seconds for t in result.trials),
             f"{name}/ensemble error": desk.error(np.mean(values, axis=0)),
         }
-        if name == "tpe+asha":
-            metrics |= _against_default(result, desk, values)
     return metrics
 
 
-def _against_default(result: SweepResult, desk: Desk, values: list[np.ndarray]) -> dict[str, float]:
-    """The ensemble against as many models of the default configuration: equal cost of inference, other seeds."""
-    config = WorldModelConfig.model_validate(result.config.base)
-    seeds = [derive_seed(0, "default", i) for i in range(len(values))]
-    default = [desk.model_values(train_world_model(desk.data, config, seed=s).model) for s in seeds]
-    ours, theirs = (np.abs(np.mean(v, axis=0) - desk.truths) / np.ptp(desk.truths) for v in (values, default))
-    rng = numpy_rng(0, "policies")
-    draws = rng.integers(0, len(ours), (2000, len(ours)))
+def _desk(root: Path, name: str, size: Size) -> Desk:
+    """The logs of a sweep, and what no sweep may look at."""
+    data = root / name / "data" / "embedded"
+    return Desk.load(
+        data, root / "cache", starts=100, targets=size.targets, truth_sessions=size.truth_sessions
+    )
+
+
+def _against_default(root: Path, size: Size, first: SweepResult, desk: Desk) -> dict[str, float]:
+    """Swept ensembles against as many models of the default configuration: equal cost of inference, other seeds.
+
+    The interval is of the mean over logs, over resampled policies.
+    """
+    found, metrics = [_log_errors(first, desk)], {}
+    for log in range(1, size.logs):
+        name, data = f"log {log}", {"generate": "support_desk", "sessions": size.sessions, "seed": log}
+        searcher = {"kind": "tpe", "trials": size.halved, "startup": 6, "lag": 2}
+        result = _sweep(root, name, size, {"searcher": searcher, "data": data, "seed": log})
+        found.append(_log_errors(result, _desk(root, name, size)))
+    for log, (ours, theirs) in enumerate(found):
+        metrics |= {
+            f"log {log}/ensemble error": float(ours.mean()),
+            f"log {log}/default": float(theirs.mean()),
+        }
+    ours, theirs = np.mean(found, axis=0)
+    draws = numpy_rng(0, "policies").integers(0, len(ours), (2000, len(ours)))
     low, high = np.quantile((ours - theirs)[draws].mean(1), [0.025, 0.975])
-    return {
+    return metrics | {
         "default/error": float(theirs.mean()),
         "ensemble/error": float(ours.mean()),
         "ensemble - default/low": float(low),
         "ensemble - default/high": float(high),
     }
+
+
+def _log_errors(result: SweepResult, desk: Desk) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of the ensemble and of the default on each policy, in shares of the range of the truths."""
+    assert result.ensemble
+    ours = [desk.model_values(load_world_model(path)) for path in list_members(result.ensemble)]
+    config = WorldModelConfig.model_validate(result.config.base)
+    seeds = [derive_seed(0, "default", i) for i in range(len(ours))]
+    theirs = [desk.model_values(train_world_model(desk.data, config, seed=s).model) for s in seeds]
+    width = np.ptp(desk.truths)
+    return np.abs(np.mean(ours, 0) - desk.truths) / width, np.abs(np.mean(theirs, 0) - desk.truths) / width
 
 
 def _halving(results: dict[str, SweepResult]) -> dict[str, float]:
