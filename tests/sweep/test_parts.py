@@ -224,6 +224,8 @@ def test_stages_are_kept_with_the_newest_state_only(tmp_path, root):
     found = store.finished((1, 3, 9))
     assert [stage.budget for stage in found] == [1, 3]
     assert found[1].metrics == {"loss": 1 / 3}
+    assert len(store.finished((1, 3, 9), ("loss",))) == 2
+    assert store.finished((1, 3, 9), ("loss", "other")) == []
     assert found[1].prediction.tolist() == [0.1, 3.0]
     store.fetch_state(3, tmp_path / "back")
     assert (tmp_path / "back" / "deep" / "x.json").read_text() == "3"

@@ -1,5 +1,6 @@
 """What preplay sweeps: figures that mean something, stages that go on, products that load."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,17 @@ def test_world_model_stages_go_on_from_their_state(ring, tmp_path):
     assert second.metrics == whole[1].metrics
     assert whole[1].metrics["energy_score"] < whole[0].metrics["energy_score"] < 1
     assert set(whole[0].metrics) == set(trainable.metrics)
+
+
+def test_an_early_stage_tells_what_trials_are_compared_by(ring, tmp_path):
+    trainable = WorldModelTrainable()
+    (tmp_path / "all").mkdir()
+    (tmp_path / "some").mkdir()
+    whole = list(trainable.run(world_job(ring, tmp_path / "all", (0.25, 1.0))))
+    job = replace(world_job(ring, tmp_path / "some", (0.25, 1.0)), wanted=frozenset({"energy_score"}))
+    first, last = trainable.run(job)
+    assert first.metrics == {"energy_score": whole[0].metrics["energy_score"]}
+    assert last.metrics == whole[1].metrics
 
 
 def test_phi_is_trained_once_for_all_trials_that_share_it(ring, tmp_path):

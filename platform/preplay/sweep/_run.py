@@ -100,6 +100,7 @@ def _prepare(config: SweepConfig, out: str, cache: Path, console: Console) -> _S
         seed=config.seed,
         budgets=config.scheduler.stages,
         store=f"{out}/trials",
+        metrics=tuple(metric.name for metric in config.metrics),
         keep=config.scheduler.kind != "pbt",
     )
     return _Sweep(config, trainable, plan, ray.put(prepared.shared), out, console)

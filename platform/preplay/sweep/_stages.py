@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,14 +51,16 @@ class StageStore:
         self._fs, path = fsspec.core.url_to_fs(root)
         self._path = f"{path.rstrip('/')}/{key}"
 
-    def finished(self, budgets: tuple[int, ...]) -> list[Stage]:
-        """The unbroken row of finished stages from the first on."""
+    def finished(self, budgets: tuple[int, ...], metrics: Iterable[str] = ()) -> list[Stage]:
+        """The unbroken row of finished stages from the first on that tell these metrics."""
         self._fs.invalidate_cache()
         found = []
         for budget in budgets:
             if not self._fs.exists(self._file(budget)):
                 break
             stored = json.loads(self._fs.cat_file(self._file(budget)))
+            if not stored["metrics"].keys() >= set(metrics):
+                break
             prediction = np.array(stored.pop("prediction"), np.float64)
             found.append(Stage(prediction=prediction, **stored))
         return found

@@ -40,6 +40,7 @@ class Job:
         done: How many of them an earlier run of this trial finished; ``folder`` holds its state.
         folder: Local folder for the state of the training.
         common: Files of all trials of the sweep, for parts of the training that are the same in some of them.
+        wanted: Metrics that stages before the last must tell; the last tells all.
     """
 
     shared: Any
@@ -49,6 +50,7 @@ class Job:
     done: int
     folder: Path
     common: CommonFiles
+    wanted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class TrialPlan:
         trainable, base, inputs, seed: Decide, with a trial's parameters, what comes out of it.
         budgets: Units at which it reports, ascending.
         store: Folder or URI of finished stages.
+        metrics: What trials are compared by; stages before the last need not measure more.
         keep: Stages are kept under their content and never repeated. PBT's are not: they depend on other trials.
     """
 
@@ -36,6 +37,7 @@ class TrialPlan:
     seed: int
     budgets: tuple[int, ...]
     store: str
+    metrics: tuple[str, ...]
     keep: bool
 
     def key(self, parameters: Mapping[str, Any]) -> str:
@@ -68,7 +70,7 @@ def _stages(
 
     torch.set_num_threads(1)
     trainable = get_trainable(plan.trainable)
-    done = store.finished(plan.budgets) if plan.keep else []
+    done = store.finished(plan.budgets, plan.metrics) if plan.keep else []
     yield from done
     if len(done) == len(plan.budgets):
         return
@@ -80,7 +82,8 @@ def _stages(
     shares = tuple(budget / plan.budgets[-1] for budget in left)
     settings = configured(trainable, plan.base, config["parameters"])
     common = CommonFiles(plan.store, {"inputs": plan.inputs, "seed": plan.seed})
-    outcomes = iter(trainable.run(Job(shared, settings, plan.seed, shares, skip, state, common)))
+    job = Job(shared, settings, plan.seed, shares, skip, state, common, frozenset(plan.metrics))
+    outcomes = iter(trainable.run(job))
     for budget in left:
         check_storage(plan.store, least_free=LEAST_FREE_LATER)  # not after hours of training
         started = time.perf_counter()

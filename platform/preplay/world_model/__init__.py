@@ -4,7 +4,7 @@ from preplay.world_model._along import AlongLogs
 from preplay.world_model._config import FeatureConfig, OptimiserConfig, WorldModelConfig
 from preplay.world_model._data import TurnArrays, turn_arrays
 from preplay.world_model._ensemble import list_members, member_fidelity, train_ensemble
-from preplay.world_model._fidelity import Fidelity, measure_fidelity
+from preplay.world_model._fidelity import Fidelity, measure_energy_score, measure_fidelity
 from preplay.world_model._model import (
     ConditionTable,
     LatentWorldModel,
@@ -40,6 +40,7 @@ __all__ = [
     "draw_noise",
     "list_members",
     "load_world_model",
+    "measure_energy_score",
     "measure_fidelity",
     "member_fidelity",
     "save_world_model",

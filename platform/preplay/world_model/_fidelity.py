@@ -96,13 +96,7 @@ def measure_fidelity(
         embeddings: Bank of text embeddings float32 [N, D] that ``turns`` points into.
         reader: That the model was trained with.
     """
-    bank = torch.tensor(embeddings, device=model.device)
-    condition = ConditionTable.build(model, bank, turns, reader.logged() if reader else None)
-    latent = model.latent(bank)[torch.as_tensor(turns.next_observation, device=model.device)]
-    held_out = turns.rows_of(held_out=True)
-    count = min(MAX_ROWS, len(held_out))
-    rows = np.sort(numpy_rng(seed, "fidelity rows").choice(held_out, count, replace=False))
-    audit = _Audit(model, condition, latent, bank, turns, seed, rows, reader)
+    audit, held_out = _audit(model, embeddings, turns, seed, reader), turns.rows_of(held_out=True)
     predicted, probability = _outcomes(audit, held_out)
     ended = turns.terminated[held_out].astype(float)
     bins = calibration_bins(probability, ended)
@@ -120,6 +114,46 @@ def measure_fidelity(
         logged_value=logged,
         logged_value_error=error,
     )
+
+
+@torch.inference_mode()
+def measure_energy_score(
+    model: LatentWorldModel,
+    embeddings: np.ndarray,
+    turns: TurnArrays,
+    *,
+    seed: int,
+    reader: SessionReader | None = None,
+) -> float:
+    """``energy_score`` of :func:`measure_fidelity`, to the bit, and nothing else."""
+    audit = _audit(model, embeddings, turns, seed, reader)
+    return energy_score(_samples(audit), audit.latent[torch.as_tensor(audit.rows)])
+
+
+def _audit(
+    model: LatentWorldModel,
+    embeddings: np.ndarray,
+    turns: TurnArrays,
+    seed: int,
+    reader: SessionReader | None,
+) -> _Audit:
+    bank = torch.tensor(embeddings, device=model.device)
+    condition = ConditionTable.build(model, bank, turns, reader.logged() if reader else None)
+    latent = model.latent(bank)[torch.as_tensor(turns.next_observation, device=model.device)]
+    held_out = turns.rows_of(held_out=True)
+    count = min(MAX_ROWS, len(held_out))
+    rows = np.sort(numpy_rng(seed, "fidelity rows").choice(held_out, count, replace=False))
+    return _Audit(model, condition, latent, bank, turns, seed, rows, reader)
+
+
+def _samples(audit: _Audit) -> Tensor:
+    """Generated next latents of the looked-at rows, float32 [SAMPLES, B, L]."""
+    condition = audit.condition(torch.as_tensor(audit.rows))
+    drawn = [
+        audit.model.dynamics.step(condition, audit.noise(len(audit.rows), "one step", m))
+        for m in range(SAMPLES)
+    ]
+    return torch.stack(drawn)
 
 
 def calibration_bins(probability: np.ndarray, ended: np.ndarray) -> list[CalibrationBin]:
@@ -161,10 +195,7 @@ def energy_distance(a: Tensor, b: Tensor) -> float:
 
 def _one_step(audit: _Audit) -> dict[str, float]:
     model, rows = audit.model, torch.as_tensor(audit.rows)
-    condition, real = audit.condition(rows), audit.latent[rows]
-    samples = torch.stack(
-        [model.dynamics.step(condition, audit.noise(len(rows), "one step", m)) for m in range(SAMPLES)]
-    )
+    samples, real = _samples(audit), audit.latent[rows]
     rng = numpy_rng(audit.seed, "fidelity marginal")
     train = audit.turns.rows_of(held_out=False)
     marginal = torch.stack(

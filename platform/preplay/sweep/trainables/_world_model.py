@@ -21,6 +21,7 @@ from preplay.world_model import (
     Fidelity,
     TrainedModel,
     WorldModelConfig,
+    measure_energy_score,
     measure_fidelity,
     save_world_model,
     stored_config,
@@ -78,11 +79,12 @@ class WorldModelTrainable:
             reader=reader,
             checkpoints=job.folder,
         )
-        for trained in stages:
+        for share, trained in zip(job.shares, stages, strict=True):
             if not known:
                 job.common.keep(deciding, phi)
                 known = True
-            yield judge(trained, logs.data, job.seed, reader)
+            early = share < job.shares[-1] and job.wanted == {"energy_score"}
+            yield (_glance if early else judge)(trained, logs.data, job.seed, reader)
 
     def ensemble_loss(self, shared: WorldLogs, prediction: np.ndarray) -> None:
         """Each model samples in a latent space of its own, and a mean of samples is no sample."""
@@ -117,6 +119,12 @@ def judge(
         "cost": multiplications(trained.model.dynamics, trained.model.config) / 1e6,
     }
     return Outcome(metrics, np.zeros(0))
+
+
+def _glance(trained: TrainedModel, data: EmbeddedTurns, seed: int, reader: SessionReader | None) -> Outcome:
+    """The energy score alone: a fifth of what all figures take, and as much as an early stage's training."""
+    score = measure_energy_score(trained.model, data.bank.embeddings, trained.turns, seed=seed, reader=reader)
+    return Outcome({"energy_score": score}, np.zeros(0))
 
 
 def multiplications(dynamics: nn.Module, config: WorldModelConfig) -> float:
