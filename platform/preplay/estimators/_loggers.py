@@ -34,10 +34,10 @@ _MOST = 20_000
 def logger_weights(batch: SessionBatch, loggers: np.ndarray) -> dict[str, float]:
     """What a session of each logging policy counts; 1 on average over the sessions.
 
-    In proportion to the effective share of the policy's sessions at the last turn. A policy whose weights miss a fifth
-    of the target's mass (it never acts as the target often does) counts 0 if another's do not; to be stricter lost
-    whole loggers to chance, and accuracy with them. One of fewer than ``FEWEST`` sessions counts as little as the
-    least of the others. All count 1 where nothing else can be said.
+    In proportion to the effective share of the policy's sessions at the last turn. A policy whose weights miss a
+    fifth of the target's mass (it never acts as the target often does) counts 0 if another's do not; being stricter
+    lost whole loggers to chance, and accuracy with them. One of fewer than ``FEWEST`` sessions counts as little as
+    the least of the others. All count 1 where nothing else can be said.
 
     Args:
         batch: The sessions with ``log_ratio`` of the target.
