@@ -1,5 +1,6 @@
 """Sweeps of the test trainable in a temporary folder, with models published there, too."""
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,12 @@ from rich.console import Console
 
 from preplay.sweep import SweepConfig, SweepResult, run_sweep
 from tests.sweep.quadratic import NAME
+
+
+@pytest.fixture(autouse=True, scope="module")
+def free_cpus():
+    """Sweeps here need both CPUs. Ray Data's pool lives on in cycles after a worker's error was raised elsewhere."""
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)
