@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -64,8 +64,9 @@ def test_pages_keep_their_own_stricter_policy(served):
 
 
 def waiting(browser):
-    """Waits through reloads, in which an element may vanish between being found and being read."""
-    return WebDriverWait(browser, 20, ignored_exceptions=[StaleElementReferenceException])
+    """Waits through reloads, in which an element may vanish between being found and being read: chromedriver calls it
+    stale, or says that the node does not belong to the document."""
+    return WebDriverWait(browser, 20, ignored_exceptions=[WebDriverException])
 
 
 def sign_in(browser, address, token):
