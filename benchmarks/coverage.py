@@ -210,10 +210,8 @@ def _two_agents(target: str, kind: str, pool: int) -> list[Problem]:
     policy = _near(target, *loggers)  # pyright: ignore[reportArgumentType]
     pools = [desk_pool(logger, policy, 4 * pool, seed=3 + 10 * i) for i, logger in enumerate(loggers)]  # pyright: ignore[reportArgumentType]
     batch, whose = joined(pools)
-    names, truth = (
-        np.array([logger.name for logger in loggers])[whose],
-        float(np.mean([p.truth for p in pools])),
-    )
+    names = np.array([logger.name for logger in loggers])[whose]
+    truth = float(np.mean([pool.truth for pool in pools]))
 
     def draw(n: int, rng: np.random.Generator, *, weighed: bool) -> SessionBatch:
         rows = np.concatenate([rng.choice(np.flatnonzero(whose == i), n // 2, replace=False) for i in (0, 1)])

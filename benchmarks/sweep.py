@@ -116,8 +116,10 @@ def _searchers(root: Path, size: Size) -> dict[str, SweepResult]:
 
 def _default(size: Size) -> dict[str, Any]:
     """The default world model, trained as briefly as all the others."""
-    small = size.steps | {"learning_rate": 1e-3, "ema": 0.99}
-    return {"optimiser": size.steps, "outcome": small, "features": {"optimiser": small}}
+    default = WorldModelConfig()
+    parts = {"optimiser": default.optimiser, "outcome": default.outcome}
+    brief = {name: part.model_dump() | size.steps for name, part in parts.items()}
+    return brief | {"features": {"optimiser": default.features.optimiser.model_dump() | size.steps}}
 
 
 def _sweep(root: Path, name: str, size: Size, changes: dict[str, Any]) -> SweepResult:

@@ -3,23 +3,28 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from preplay.estimators import SessionBatch
-from preplay.pipeline import PreplayConfig
+from preplay.pipeline._context import _starts_differ
 from preplay.pipeline._weighted import weighted_sessions
 
 NAMES = np.repeat(["far", "near"], 100)
 RATIO = np.log(np.concatenate([np.tile([0.5, 1.5], 50), np.ones(100)]))
 
 
+def logs(names: np.ndarray) -> SimpleNamespace:
+    """200 sessions of one turn, with propensities."""
+    turns = pa.table({"behavior_logprob": np.zeros(200)})
+    return SimpleNamespace(session_policy=names.astype(object), session_starts=np.arange(201), turns=turns)
+
+
 def context(starts: np.ndarray, names: np.ndarray = NAMES) -> SimpleNamespace:
-    """200 sessions of one turn."""
     return SimpleNamespace(
         batch=SessionBatch(np.arange(201), np.zeros(200)),
-        config=PreplayConfig(),
-        data=SimpleNamespace(session_policy=names.astype(object)),
-        features=SimpleNamespace(state=starts),
+        data=logs(names),
+        starts_differ=_starts_differ(logs(names), SimpleNamespace(state=starts), 0),
     )
 
 

@@ -60,6 +60,9 @@ def test_whose_sessions_count():
         said(loggers={"a": 0.0, "b": 1.5})
         == " By who logged it, a session's weight is multiplied by: b 1.5, a 0."
     )
+    left_out = one.model_copy(update={"loggers": {"a": 0.0, "b": 1.5}, "zero_weights": 20})
+    told = "count nothing: the policy would never have acted so, or who logged them leaves out much of what it does."
+    assert told in weight_chart(left_out).sentence
     many = {name: float(i) for i, name in enumerate("abcdef")}
     assert said(loggers=many).endswith("multiplied by: f 5, e 4, d 3, c 2, others at most 1.")
     assert said(loggers={"a": 1.0, "b": 1.0}) == ""

@@ -10,7 +10,7 @@ from preplay.artifacts import open_artifact
 from preplay.embedding import CachedEncoder, EmbeddedTurns, EmbeddingCache, encoder_config, load_embedded
 from preplay.environments import Environment, get_environment
 from preplay.errors import PreplayError
-from preplay.estimators import SessionBatch
+from preplay.estimators import SessionBatch, starts_differ
 from preplay.pipeline._config import PreplayConfig
 from preplay.pipeline._logged import ValueFeatures, value_features
 from preplay.rollout import InitialStates
@@ -73,6 +73,8 @@ class Context:
     support_distance: np.ndarray
     initial_sessions: np.ndarray
     environment: Environment | None
+    starts_differ: str | None
+    """The logging policy whose sessions start in other states than the rest; None where that decides nothing."""
 
     @property
     def gamma(self) -> float:
@@ -129,6 +131,7 @@ def load_context(request: EvaluationRequest, config: PreplayConfig) -> Context:
     )
     resolved = encoder_config(open_artifact(request.data, "embedded"))
     cache = EmbeddingCache(str(request.cache), data.fingerprint)
+    features = value_features(model, data, turns)
     return Context(
         request=request,
         config=config,
@@ -138,10 +141,11 @@ def load_context(request: EvaluationRequest, config: PreplayConfig) -> Context:
         fidelity=[member_fidelity(path) for path in members],
         model=model,
         turns=turns,
-        features=value_features(model, data, turns),
+        features=features,
         support_distance=_support_distances(model, data, turns),
         initial_sessions=_initial_sessions(data, config),
         environment=get_environment(request.environment) if request.environment else None,
+        starts_differ=_starts_differ(data, features, config.seed),
     )
 
 
@@ -152,6 +156,13 @@ def _check_horizon(data: EmbeddedTurns, model: LatentWorldModel) -> None:
             f"a logged session has {longest} turns, but the world model's horizon is {model.horizon}.",
             fix="Train the world models on these logs, or set world_model.horizon.",
         )
+
+
+def _starts_differ(data: EmbeddedTurns, features: ValueFeatures, seed: int) -> str | None:
+    """Looked at once for all policies, and only where logged propensities let sessions be weighed at all."""
+    if data.turns["behavior_logprob"].null_count:
+        return None
+    return starts_differ(features.state[data.session_starts[:-1]], data.session_policy, seed)
 
 
 def _initial_sessions(data: EmbeddedTurns, config: PreplayConfig) -> np.ndarray:

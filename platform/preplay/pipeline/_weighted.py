@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from preplay.estimators import SessionBatch, logger_weights, starts_differ, weigh_loggers
+from preplay.estimators import SessionBatch, logger_weights, weigh_loggers
 from preplay.pipeline._context import Context
 
 
@@ -29,8 +29,7 @@ def weighted_sessions(context: Context, log_ratio: np.ndarray | None) -> Weighte
     names = context.data.session_policy.astype(str)
     if log_ratio is None or len(np.unique(names)) < 2:
         return WeightedSessions(batch)
-    first = context.features.state[batch.offsets[:-1]]
-    if odd := starts_differ(first, names, context.config.seed):
-        return WeightedSessions(batch, dict.fromkeys(np.unique(names).tolist(), 1.0), odd)
+    if context.starts_differ:
+        return WeightedSessions(batch, dict.fromkeys(np.unique(names).tolist(), 1.0), context.starts_differ)
     weights = logger_weights(batch, names)
     return WeightedSessions(weigh_loggers(batch, names, weights), weights)

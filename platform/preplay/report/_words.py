@@ -22,7 +22,10 @@ def weights(found: Weights) -> str:
     said = f"The heaviest of {plain(found.sessions)} sessions counts {_times(top)}."
     if found.zero_weights:
         part = share(found.zero_weights / found.sessions)
-        said += f" {part} count nothing: the policy would never have acted so."
+        why = "the policy would never have acted so"
+        if 0.0 in found.loggers.values():
+            why += ", or who logged them leaves out much of what it does"
+        said += f" {part} count nothing: {why}."
     return f"{said} {loggers(found)}".rstrip()
 
 

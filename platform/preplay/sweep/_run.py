@@ -3,10 +3,9 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fsspec
-import numpy as np
 import ray
 import yaml
 from ray import tune
@@ -187,28 +186,29 @@ def _publish(sweep: _Sweep, result: SweepResult) -> SweepResult:
 
 
 def _select(sweep: _Sweep, candidates: list[TrialRecord]) -> Selection:
-    """Greedy selection on stored predictions; PBT's trials have none that fit, and averages may say nothing."""
-    size, best = sweep.config.ensemble.size, _loss(sweep, candidates[0])
-    shared = ray.get(sweep.shared) if sweep.plan.keep else None
-    if shared is None or sweep.trainable.ensemble_loss(shared, _prediction(sweep, candidates[0])) is None:
+    """Greedy selection on stored predictions; the best trials where averages of predictions say nothing."""
+    size, shared = sweep.config.ensemble.size, ray.get(sweep.shared)
+    if _average_loss(sweep, candidates[0]) is None:
         name = sweep.config.metric.name
-        return Selection(nearly_best([trial.metrics[name] for trial in candidates], size=size), [best])
-
-    def loss(prediction: np.ndarray) -> float:
-        found = sweep.trainable.ensemble_loss(shared, prediction)
-        assert found is not None
-        return found
-
-    return select_diverse([_prediction(sweep, trial) for trial in candidates], loss, size=size)
+        places = nearly_best([trial.metrics[name] for trial in candidates], size=size)
+        return Selection(places, [_loss(sweep, candidates[0])])
+    predictions = [_prediction(sweep, trial) for trial in candidates]
+    return select_diverse(
+        predictions, lambda p: cast(float, sweep.trainable.ensemble_loss(shared, p)), size=size
+    )
 
 
 def _loss(sweep: _Sweep, trial: TrialRecord) -> float:
     """A trial's loss as a member; where predictions say nothing, the figure that the sweep went by."""
-    metric = sweep.config.metric
-    found = None
-    if sweep.plan.keep:
-        found = sweep.trainable.ensemble_loss(ray.get(sweep.shared), _prediction(sweep, trial))
-    return (1.0 if metric.mode == "min" else -1.0) * trial.metrics[metric.name] if found is None else found
+    metric, loss = sweep.config.metric, _average_loss(sweep, trial)
+    return (1.0 if metric.mode == "min" else -1.0) * trial.metrics[metric.name] if loss is None else loss
+
+
+def _average_loss(sweep: _Sweep, trial: TrialRecord) -> float | None:
+    """Validation error of a trial's stored prediction; PBT's trials have none that fit."""
+    if not sweep.plan.keep:
+        return None
+    return sweep.trainable.ensemble_loss(ray.get(sweep.shared), _prediction(sweep, trial))
 
 
 def _prediction(sweep: _Sweep, trial: TrialRecord) -> Any:

@@ -237,11 +237,8 @@ def _first_rows(turns: TurnArrays, held_out: bool) -> np.ndarray:
 def _drift(audit: _Audit) -> list[float]:
     """Imagine along the logged actions of held-out sessions and compare the clouds of latents at each step."""
     turns, first = audit.turns, _first_rows(audit.turns, True)[:MAX_ROWS]
-    sessions, alive, distances = (
-        AlongLogs(audit.model, audit.bank, turns, first, audit.reader),
-        np.arange(len(first)),
-        [],
-    )
+    sessions = AlongLogs(audit.model, audit.bank, turns, first, audit.reader)
+    alive, distances = np.arange(len(first)), []
     lengths = np.bincount(turns.session)[turns.session[first]]
     for k in range(DRIFT_STEPS):
         keep = lengths[alive] > k

@@ -133,7 +133,7 @@ def train_in_stages(
 
 
 def tool_call_reader(data: EmbeddedTurns) -> SessionReader | None:
-    """What reads the tool calls of these logs; None where most actions are plain text."""
+    """What reads the tool calls of these logs; None where fewer than a fifth of the actions are such."""
     return SessionReader(data.turns) if holds_tool_calls(data.turns["action"].to_pylist()) else None
 
 

@@ -2,7 +2,7 @@
 
 from preplay.sweep.trainables._critic import CqlTrainable, IqlTrainable
 from preplay.sweep.trainables._fqe import FqeTrainable, feature_model, fqe_data, on_policy_check
-from preplay.sweep.trainables._open_loop import OpenLoop, open_loop
+from preplay.sweep.trainables._open_loop import rollout_error
 from preplay.sweep.trainables._rehearsal import RehearsalTrainable
 from preplay.sweep.trainables._world_model import WorldLogs, WorldModelTrainable, judge
 
@@ -10,7 +10,6 @@ __all__ = [
     "CqlTrainable",
     "FqeTrainable",
     "IqlTrainable",
-    "OpenLoop",
     "RehearsalTrainable",
     "WorldLogs",
     "WorldModelTrainable",
@@ -18,5 +17,5 @@ __all__ = [
     "fqe_data",
     "judge",
     "on_policy_check",
-    "open_loop",
+    "rollout_error",
 ]

@@ -3,8 +3,6 @@
 S held-out sessions, T turns, M = sum of the first T turns of each, D draws.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
@@ -13,32 +11,13 @@ from preplay.seeding import torch_generator
 from preplay.world_model import AlongLogs, LatentWorldModel, TurnArrays, draw_noise
 
 
-@dataclass(frozen=True)
-class OpenLoop:
-    """Predictions along logged actions, and what happened.
-
-    Args:
-        predicted, actual: float64 [2 M]: the rewards of all turns, then whether the session ended by itself there,
-            each divided by its standard deviation in the held-out sessions. The error of always predicting the mean
-            is 1.
-    """
-
-    predicted: np.ndarray
-    actual: np.ndarray
-
-    @property
-    def error(self) -> float:
-        """Root mean square error; below 1 the model knows something."""
-        return open_loop_error(self.predicted, self.actual)
-
-
 def open_loop_error(predicted: np.ndarray, actual: np.ndarray) -> float:
     """Root mean square of the difference."""
     return float(np.sqrt(np.mean((predicted - actual) ** 2)))
 
 
 @torch.inference_mode()
-def open_loop(
+def rollout_error(
     model: LatentWorldModel,
     embeddings: np.ndarray,
     turns: TurnArrays,
@@ -48,8 +27,11 @@ def open_loop(
     draws: int = 16,
     horizon: int = 8,
     most_sessions: int = 300,
-) -> OpenLoop:
+) -> float:
     """Imagine each held-out session's first ``horizon`` turns: its observations never reach the model again.
+
+    Root mean square error of the rewards and of whether the session ended by itself there, each in units of its
+    standard deviation; 1 is always predicting the mean.
 
     Args:
         embeddings: Bank of text embeddings float32 [N, D] that ``turns`` points into.
@@ -75,7 +57,7 @@ def open_loop(
     ]
     predicted = [np.concatenate(rewards) / scale[0], np.concatenate(ends) / scale[1]]
     actual = [turns.reward[at] / scale[0], turns.terminated[at] / scale[1]]
-    return OpenLoop(np.concatenate(predicted), np.concatenate(actual))
+    return open_loop_error(np.concatenate(predicted), np.concatenate(actual))
 
 
 def _mean(values: torch.Tensor, draws: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from preplay.sweep._config import DataConfig
 from preplay.sweep._members import Product, train_members
 from preplay.sweep._trainable import Job, Outcome, Prepared
 from preplay.sweep.trainables._desk_data import embedded_data
-from preplay.sweep.trainables._open_loop import open_loop
+from preplay.sweep.trainables._open_loop import rollout_error
 from preplay.world_model import (
     FEATURES_CHECKPOINT,
     Fidelity,
@@ -33,7 +33,7 @@ from preplay.world_model import (
 
 @dataclass(frozen=True)
 class WorldLogs:
-    """Embedded logs, and what reads their tool calls where most actions are such."""
+    """Embedded logs, and what reads their tool calls where a fifth of the actions or more are such."""
 
     data: EmbeddedTurns
     reader: SessionReader | None = None
@@ -107,11 +107,10 @@ def judge(
     """All figures of a model on the held-out sessions of its own split; ``reader`` is that it was trained with."""
     model, bank = trained.model, data.bank.embeddings
     fidelity = measure_fidelity(model, bank, trained.turns, seed=seed, reader=reader)
-    loop = open_loop(model, bank, trained.turns, seed=seed, reader=reader)
     first = (trained.turns.turn == 0) & trained.turns.held_out
     spread = max(float(trained.turns.return_to_go[first].std()), 1e-6)
     metrics = {
-        "rollout_error": loop.error,
+        "rollout_error": rollout_error(model, bank, trained.turns, seed=seed, reader=reader),
         "on_policy_error": abs(fidelity.on_policy_value - fidelity.logged_value) / spread,
         "calibration": fidelity.termination_ece,
         "energy_score": fidelity.energy_score,
