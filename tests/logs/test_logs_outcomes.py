@@ -140,6 +140,13 @@ def test_checks_of_texts_and_of_the_next_observation(tmp_path):
     assert checks["next_observation_differs"] == 1
 
 
+@pytest.mark.parametrize("end", ["[500 characters omitted]", "OUTPUT TRUNCATED", "... (truncated)"])
+def test_texts_that_an_exporter_cut(tmp_path, end):
+    log = write_jsonl(tmp_path / "log.jsonl", [row("s", 0, state=f"a long output {end}", last=True)])
+    ingest([log], str(tmp_path / "data"))
+    assert load_card(tmp_path / "data").checks["cut_texts"] == 1
+
+
 def test_a_success_that_ends_the_session_leaks_into_its_length(tmp_path):
     def session(name, length, won):
         return [

@@ -51,6 +51,21 @@ def test_cutting_changes_nothing(tmp_path, small):
     assert card.records == whole.records == {"read": 118, "quarantined": 2, "merged": 0}
 
 
+def test_sessions_in_the_order_of_the_log_with_blank_lines_and_windows_ends(tmp_path, small):
+    """Sessions that stand together are not sorted by their ids on the way; whoever reads them sorts them."""
+    records = [row(f"s{i:02d}", turn, last=turn == 2) for i in reversed(range(40)) for turn in range(3)]
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"\r\n \r\n".join(json.dumps(r).encode() for r in records))
+    artifact = ingest([log], str(tmp_path / "cut"), parallel=False)
+    names = sorted(name for name in artifact.manifest.files if name.startswith("turns"))
+    assert len(names) > 4
+    assert pq.read_table(artifact.file(names[0]))["session_id"][0].as_py() == "s39"
+    turns = load_turns(tmp_path / "cut")
+    assert turns.equals(read_logs([log]).turns)
+    assert turns["session_id"].to_pylist() == [f"s{i:02d}" for i in range(40) for _ in range(3)]
+    assert sorted(int(s.rsplit(":", 1)[1]) for s in turns["source"].to_pylist()) == list(range(1, 240, 2))
+
+
 def test_ray_gives_the_same_bytes(tmp_path, small, ray2):
     """Workers run in other processes, so the sizes are those of the segments cut here."""
     log = write_jsonl(tmp_path / "log.jsonl", RECORDS)

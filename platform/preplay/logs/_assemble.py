@@ -25,7 +25,10 @@ _CHUNK = 4096
 
 @dataclass
 class AssembledTurns:
-    """Turns sorted by session and turn, what was refused, remarks and the fate of the records."""
+    """Turns of whole sessions in order, what was refused, remarks and the fate of the records.
+
+    The sessions stand in the order of the log where all of them are plain there, else in the order of their ids.
+    """
 
     turns: pa.Table
     quarantined: list[Quarantined] = field(default_factory=list)
@@ -37,7 +40,7 @@ def assemble_steps(steps: pa.Table) -> AssembledTurns:
     """Assemble all sessions of a table of steps (``STEP_SCHEMA``), which holds each session whole."""
     if not steps.num_rows:
         return AssembledTurns(TURN_SCHEMA.empty_table())
-    steps = _sorted(steps)
+    steps = _whole_sessions(steps)
     starts = _starts(steps["session_id"])
     plain = _plain_sessions(steps, starts)
     sizes = np.diff([*starts, steps.num_rows])
@@ -49,20 +52,17 @@ def assemble_steps(steps: pa.Table) -> AssembledTurns:
     result = _step_by_step(steps.filter(pa.array(~mask)))
     if plain.any():
         turns = _plain_turns(steps.filter(pa.array(mask)), sizes[plain], result)
-        both = pa.concat_tables([turns, result.turns])
-        result.turns = both.sort_by([("session_id", "ascending"), ("turn", "ascending")])
+        result.turns = sort_turns(pa.concat_tables([turns, result.turns]))
     return result
 
 
-def _sorted(steps: pa.Table) -> pa.Table:
-    """By session, turn number and arrival."""
-    ids, seq = steps["session_id"], steps["seq"]
-    rising = pc.call_function("less_equal", [ids.slice(0, len(ids) - 1), ids.slice(1)])
-    if pc.call_function("all", [rising]).as_py() is not False and len(steps["file"].unique()) == 1:
-        new_session = ~_same_as_before(ids)
-        in_order = np.diff(_numpy(steps["order"], -1)) > 0
-        if (np.diff(seq.to_numpy()) > 0).all() and (new_session | in_order).all():
-            return steps.combine_chunks()  # what is written must not depend on how the log was cut
+def _whole_sessions(steps: pa.Table) -> pa.Table:
+    """As they are where each session stands together and in order, else by session, turn number and arrival."""
+    new_session = ~_same_as_before(steps["session_id"])
+    in_order = np.diff(_numpy(steps["order"], -1)) > 0
+    sessions = pc.call_function("count_distinct", [steps["session_id"]]).as_py()
+    if new_session.sum() + 1 == sessions and (new_session | in_order).all():
+        return steps.combine_chunks()  # what is written must not depend on how the log was cut
     keys = [(name, "ascending") for name in ("session_id", "order", "file", "seq")]
     return steps.sort_by(keys).combine_chunks()
 
@@ -83,8 +83,12 @@ def _step_by_step(steps: pa.Table) -> AssembledTurns:
     if session:
         assemble(session[0]["session_id"], session, out)
     tables.append(pa.Table.from_pylist(out.turns, schema=TURN_SCHEMA))
-    turns = pa.concat_tables(tables).sort_by([("session_id", "ascending"), ("turn", "ascending")])
-    return AssembledTurns(turns, out.quarantined, out.notes, out.records)
+    return AssembledTurns(sort_turns(pa.concat_tables(tables)), out.quarantined, out.notes, out.records)
+
+
+def sort_turns(turns: pa.Table) -> pa.Table:
+    """By session and turn."""
+    return turns.sort_by([("session_id", "ascending"), ("turn", "ascending")])
 
 
 def _starts(column: pa.ChunkedArray) -> np.ndarray:

@@ -21,7 +21,7 @@ from preplay.logs._check import (
     _timestamp,
     text_of,
 )
-from preplay.logs._records import RawTable, canonical_json
+from preplay.logs._records import RawTable, canonical_jsons
 
 Column = list[Any]
 _NONE, _TIME = type(None), pa.timestamp("us", tz="UTC")
@@ -144,7 +144,7 @@ def _logprobs(values: dict[str, Column], rows: int) -> pa.Array:
 def _all_extras(raws: RawTable) -> pa.Array:
     given = raws.values.get("extras")
     if given is None:
-        texts = list(map(canonical_json, raws.extras)) if any(raws.extras) else ["{}"] * len(raws)
+        texts = canonical_jsons(raws.extras) if any(raws.extras) else ["{}"] * len(raws)
         return pa.array(texts, pa.string())
     notes: Counter[str] = Counter()
     found = list(map(partial(_extras, notes=notes), given, raws.extras))

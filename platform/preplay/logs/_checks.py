@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from preplay.logs._redact import count_secrets, match_regex
+from preplay.logs._redact import HINTS, count_secrets, match_regex
 
 _HARNESS = (
     r"(?i)\b(?:you have|there (?:are|is)|with) \d+ (?:more )?(?:steps?|turns?|attempts?|tries|chances?|actions?) "
@@ -16,15 +16,19 @@ _CUT = (
     r"(?i)(?:\[\.{3}|\.{3}|…)? ?[\[(<]?(?:output |text |content )?truncated[\])>]?\.?\s*$"
     r"|\[\d+ (?:more )?characters (?:omitted|truncated)\]"
 )
+_SUSPICIOUS = rf"{HINTS}|{_HARNESS}|(?i:runcated|characters omitted)"
+"""What a text needs for any finding: one look takes as long as another, whatever it looks for."""
 
 
 def check_turns(turns: pa.Table) -> Counter[str]:
     """Number of turns with each finding, for turns that hold whole sessions in order."""
-    notes = count_secrets(turns)
-    found = Counter({f"secret_{name}": count for name, count in notes.items()})
-    found["harness_text"] = _matching(turns["observation"], _HARNESS)
-    suspects = match_regex(turns["observation"], "runcated")
-    found["cut_texts"] = _matching(turns["observation"].filter(suspects), _CUT)
+    suspects = turns["observation"].filter(match_regex(turns["observation"], _SUSPICIOUS))
+    ends = pc.call_function("or", [turns["terminated"], turns["truncated"]])
+    last = turns["next_observation"].filter(ends)  # a following turn repeats the others
+    secrets = count_secrets([suspects, turns["action"], last])
+    found = Counter({f"secret_{name}": count for name, count in secrets.items()})
+    found["harness_text"] = _matching(suspects, _HARNESS)
+    found["cut_texts"] = _matching(suspects, _CUT)
     found["next_observation_differs"] = _breaks(turns)
     return +found
 

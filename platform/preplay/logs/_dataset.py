@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -16,10 +17,12 @@ import pyarrow.parquet as pq
 
 from preplay.artifacts import Artifact, open_artifact, write_artifact
 from preplay.errors import PreplayError
+from preplay.logs._assemble import sort_turns
 from preplay.logs._card import DataCard, build_card, data_card
 from preplay.logs._outcomes import read_outcomes
 from preplay.logs._pipeline import (
     INLINE_BYTES,
+    TURNS,
     Options,
     Part,
     assemble_parts,
@@ -35,7 +38,7 @@ from preplay.logs._segments import Segment, cut, read_index, write_index
 from preplay.logs._spill import QUARANTINE, Summary
 
 KIND = "dataset"
-TURNS, CARD = "turns.parquet", "card.json"
+CARD = "card.json"
 
 
 def ingest(
@@ -73,9 +76,11 @@ def ingest(
         segments = cut(chosen, read_index(folder))
         size = sum(_size(s) for s in segments)
         use_ray = size > INLINE_BYTES if parallel is None else parallel
-        summaries = read_segments(segments, folder, parallel=use_ray)
-        inputs = {file.path: hash_file(file.path) for file, _ in chosen}
-        inputs |= {outcomes: hash_file(outcomes)} if outcomes else {}
+        named = [file.path for file, _ in chosen] + ([outcomes] if outcomes else [])
+        with ThreadPoolExecutor(1) as pool:
+            hashes = pool.map(hash_file, named)
+            summaries = read_segments(segments, folder, parallel=use_ray)
+            inputs = dict(zip(named, hashes, strict=True))
         formats = {file.path: name for file, name in chosen}
         config = {"formats": formats, "outcome_key": outcome_key, "redact": redact}
         with write_artifact(output, KIND, config=config, inputs=inputs, seed=seed) as staging:
@@ -203,7 +208,7 @@ def load_turns(uri: str | Path) -> pa.Table:
         check_schema(table.schema, str(uri))
     if len(tables) == 1:
         return tables[0]
-    return pa.concat_tables(tables).sort_by([("session_id", "ascending"), ("turn", "ascending")])
+    return sort_turns(pa.concat_tables(tables))
 
 
 def load_card(uri: str | Path) -> DataCard:

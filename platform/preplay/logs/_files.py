@@ -32,6 +32,18 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Many lines without their end-of-line characters, none of them blank, and their numbers."""
+
+    numbers: Sequence[int]
+    data: list[bytes]
+
+    def lines(self) -> Iterator[Line]:
+        """One after the other."""
+        return map(Line, self.numbers, self.data)
+
+
+@dataclass(frozen=True, slots=True)
 class LogFile:
     """One log file, or the byte range ``[start, end)`` of one that is not compressed.
 
@@ -84,25 +96,26 @@ class LogFile:
                     yield Line(number, line)
                 number += 1
 
-    def line_blocks(self) -> Iterator[list[Line]]:
+    def line_blocks(self) -> Iterator[LineBlock]:
         """The lines that are not blank, many at a time; what breaks off is raised after the lines before it."""
         if self.end is not None:
             yield from self._range_blocks(self.end)
             return
-        block: list[Line] = []
+        block = LineBlock(numbers := [], [])
         try:
             for line in self.lines():
-                block.append(line)
-                if len(block) == _BLOCK_LINES:
+                numbers.append(line.number)
+                block.data.append(line.data)
+                if len(numbers) == _BLOCK_LINES:
                     yield block
-                    block = []
+                    block = LineBlock(numbers := [], [])
         except BROKEN_STREAM:
             yield block
             raise
-        if block:
+        if numbers:
             yield block
 
-    def _range_blocks(self, end: int) -> Iterator[list[Line]]:
+    def _range_blocks(self, end: int) -> Iterator[LineBlock]:
         position, number = self.start, self.first_line
         with self.open() as stream:
             stream.seek(position)
@@ -110,11 +123,7 @@ class LogFile:
                 size = sum(map(len, found))
                 if position + size > end:  # the hint may be overstepped by a line
                     size -= len(found.pop())
-                yield [
-                    Line(i, data.rstrip(b"\r\n"))
-                    for i, data in enumerate(found, number)
-                    if not data.isspace()
-                ]
+                yield _without_blank(range(number, number + len(found)), [x.rstrip(b"\r\n") for x in found])
                 position, number = position + size, number + len(found)
 
     def head(self) -> bytes:
@@ -127,6 +136,13 @@ class LogFile:
                     break
                 head += more
             return head or stream.read(1)  # a file broken from its start says so now
+
+
+def _without_blank(numbers: range, data: list[bytes]) -> LineBlock:
+    if all(data) and not any(map(bytes.isspace, data)):
+        return LineBlock(numbers, data)
+    kept = [i for i, line in enumerate(data) if line.strip()]
+    return LineBlock([numbers[i] for i in kept], [data[i] for i in kept])
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[LogFile], set[str]]:

@@ -65,10 +65,10 @@ def json_line(file: LogFile, line: Line) -> JsonRecord | Quarantined:
     return Quarantined(file.where(line.number), "record", reason, excerpt(line.data))
 
 
-def plain_objects(lines: Sequence[Line]) -> list[dict[str, Any]] | None:
-    """The objects of lines that are all plain JSON objects with the same keys; None where they are not."""
+def plain_objects(lines: Sequence[bytes]) -> list[dict[str, Any]] | None:
+    """The objects of some lines that are all plain JSON objects with the same keys; None where they are not."""
     try:
-        records = [_fast(line.data) for line in lines]
+        records = list(map(_fast, lines))
     except (msgspec.DecodeError, RecursionError):
         return None
     if set(map(type, records)) != {dict} or len(set(map(tuple, records))) != 1:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from preplay.logs._assemble import assemble_steps
+from preplay.logs._assemble import assemble_steps, sort_turns
 from preplay.logs._card_stats import session_stats, turn_stats
 from preplay.logs._check import STEP_SCHEMA
 from preplay.logs._checks import check_turns
@@ -30,6 +30,8 @@ from preplay.logs._spill import SUMMARY, Summary, read_rows, spill
 
 PART_BYTES = 64 << 20
 _SCATTERED = "scattered.npy"
+TURNS = "turns.parquet"
+"""The turns of a dataset that is one part."""
 INLINE_BYTES = 64 << 20
 """Logs up to this size are read in this process: starting Ray would take longer."""
 
@@ -105,6 +107,8 @@ class PartWorker:
     def _assemble(self, steps: pa.Table, number: int, target: Path) -> Part:
         result = assemble_steps(steps)
         turns, used = result.turns, set()
+        if target.name == TURNS:
+            turns = sort_turns(turns)  # readers sort the turns of several files themselves
         if self._outcomes:
             joined = join_outcomes(turns, self._outcomes)
             turns, used = joined.turns, joined.used
@@ -152,7 +156,7 @@ def assemble_parts(
         edges = [i * SLOTS // count for i in range(count + 1)]
         jobs += [{"keys": holders, "slots": slots} for slots in pairwise(edges)]
     for i, job in enumerate(jobs):
-        name = "turns.parquet" if len(jobs) == 1 else f"turns-{i:05d}-of-{len(jobs):05d}.parquet"
+        name = TURNS if len(jobs) == 1 else f"turns-{i:05d}-of-{len(jobs):05d}.parquet"
         job |= {"number": i, "name": name}
     arguments = [str(folder), str(output), str(work), asdict(options)]
     answers = _run(PartWorker, arguments, jobs, "assembling sessions", parallel)

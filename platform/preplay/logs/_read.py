@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from preplay.errors import PreplayError
-from preplay.logs._assemble import assemble_steps
+from preplay.logs._assemble import assemble_steps, sort_turns
 from preplay.logs._files import BROKEN_STREAM, LogFile, find_files
 from preplay.logs._notes import explain
 from preplay.logs._parse import parse
@@ -52,7 +52,7 @@ def read_logs(paths: Sequence[str], format: str = "auto") -> ReadResult:
     if not out.turns.num_rows:
         raise nothing_usable(paths, quarantined, warnings)
     return ReadResult(
-        turns=out.turns,
+        turns=sort_turns(out.turns),
         quarantined=sorted(quarantined, key=lambda q: q.source),
         formats={file.path: name for file, name in chosen},
         warnings=warnings + explain(notes, len(quarantined)),

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -13,7 +14,8 @@ _EXCERPT = 200
 _encode = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode
-_encode_simple = msgspec.json.Encoder(order="sorted").encode
+_sorted = msgspec.json.Encoder(order="sorted")
+_encode_simple, _encode_lines = _sorted.encode, _sorted.encode_lines
 _SIMPLE = {str, int, bool, type(None)}
 
 
@@ -128,6 +130,16 @@ def canonical_json(value: Any) -> str:
         return _encode(value)
     except (ValueError, TypeError):
         return _encode(_plain(value))
+
+
+def canonical_jsons(values: Sequence[dict[str, Any]]) -> list[str]:
+    """``canonical_json`` of many objects, all at once where they are simple."""
+    if _SIMPLE.issuperset(map(type, chain.from_iterable(map(dict.values, values)))):
+        try:
+            return _encode_lines(values).decode().split("\n")[: len(values)]
+        except (TypeError, UnicodeEncodeError):
+            pass
+    return list(map(canonical_json, values))
 
 
 def hash_record(raw: Any) -> str:

@@ -1,6 +1,7 @@
 """Secrets and e-mail addresses in turns: found by pattern, counted, and masked on request."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,22 +18,17 @@ PATTERNS = {
 }
 """Name and RE2 pattern of what is looked for."""
 
-_HINTS = r"@|PRIVATE KEY|AKIA|ASIA|[spr]k[-_]|gh[pousr]_|github_pat_|xox|eyJ|Bearer "
+HINTS = r"@|PRIVATE KEY|AKIA|ASIA|[spr]k[-_]|gh[pousr]_|github_pat_|xox|eyJ|Bearer "
 """What every pattern needs to match at all: most texts are done with after one look."""
 
 TEXTS = ("task", "observation", "action", "proposed_action", "next_observation", "extras")
 
 
-def count_secrets(turns: pa.Table) -> Counter[str]:
-    """Turns in which each kind of secret occurs (in what the agent saw or did).
-
-    A next observation is looked at where no following turn repeats it.
-    """
-    ends = pc.call_function("or", [turns["terminated"], turns["truncated"]])
-    texts = [turns["observation"], turns["action"], turns["next_observation"].filter(ends)]
+def count_secrets(texts: Sequence[pa.ChunkedArray]) -> Counter[str]:
+    """Texts in which each kind of secret occurs."""
     found: Counter[str] = Counter()
     for column in texts:
-        suspects = column.filter(match_regex(column, _HINTS))
+        suspects = column.filter(match_regex(column, HINTS))
         for name, pattern in PATTERNS.items():
             found[name] += pc.call_function("sum", [match_regex(suspects, pattern)]).as_py() or 0
     return +found

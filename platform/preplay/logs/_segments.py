@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+import math
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +19,7 @@ from preplay.logs._json_stream import peek_head
 from preplay.logs._registry import reader
 
 SEGMENT_BYTES = 32 << 20
+_PIECE = 1 << 20
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 _VERSION = "2"
 _INDEX = "index.json"
@@ -50,67 +54,85 @@ class Segment:
 
 def cut(files: Sequence[tuple[LogFile, str]], index: dict[str, list[Segment]]) -> list[Segment]:
     """The segments of all files; earlier segments of ``index`` are kept where the bytes still are the same."""
-    with ThreadPoolExecutor(2) as pool:
-        parts = pool.map(
-            lambda entry: list(_cut_file(entry[0], entry[1], index.get(entry[0].path, []))), files
+    with ThreadPoolExecutor(os.cpu_count()) as of_files, ThreadPoolExecutor(os.cpu_count()) as of_ranges:
+        parts = of_files.map(
+            lambda entry: _cut_file(entry[0], entry[1], index.get(entry[0].path, []), of_ranges), files
         )
         return [segment for part in parts for segment in part]
 
 
-def _cut_file(file: LogFile, format: str, earlier: list[Segment]) -> Iterator[Segment]:
+def _cut_file(file: LogFile, format: str, earlier: list[Segment], pool: ThreadPoolExecutor) -> list[Segment]:
     with cast(Any, fsspec.open(file.path, "rb")) as stream:
         magic = stream.read(4)
-        stream.seek(0)
         if (
             not reader(format).splittable
             or magic.startswith(_PACKED)
             or peek_head(file.head()).kind != "jsonl"
         ):
-            yield _whole(file.path, format, stream)
-            return
-        last = Segment(file.path, format, 0, 0, 1, 0, "", True)
-        for segment in earlier:
-            if not (segment.closed and segment.format == format and segment.start == last.end):
-                break
-            if hashlib.sha256(stream.read((segment.end or 0) - segment.start)).hexdigest() != segment.sha256:
-                break
-            last = segment
-            yield segment
-        stream.seek(last.end)
-        yield from _ranges(stream, last)
+            return [Segment(file.path, format, 0, None, 1, 0, _digest(file.path).sha256, False)]
+        size = stream.seek(0, os.SEEK_END)
+        kept = _unchanged(file.path, format, earlier, size, pool)
+        last = kept[-1] if kept else Segment(file.path, format, 0, 0, 1, 0, "", True)
+        bounds = list(_bounds(stream, last.end or 0, size))
+    line = last.first_line + last.lines
+    for (start, end), found in zip(bounds, _digests(file.path, bounds, pool), strict=True):
+        kept.append(Segment(file.path, format, start, end, line, found.lines, found.sha256, found.closed))
+        line += found.lines
+    return kept
 
 
-def _whole(path: str, format: str, stream: Any) -> Segment:
-    digest = hashlib.sha256()
-    while chunk := stream.read(1 << 20):
-        digest.update(chunk)
-    return Segment(path, format, 0, None, 1, 0, digest.hexdigest(), False)
+def _unchanged(
+    path: str, format: str, earlier: list[Segment], size: int, pool: ThreadPoolExecutor
+) -> list[Segment]:
+    """The first of the earlier segments, as far as they follow each other and the file still holds their bytes."""
+    chain: list[Segment] = []
+    for segment in earlier:
+        follows = segment.format == format and segment.start == (chain[-1].end if chain else 0)
+        if not (follows and segment.closed and (segment.end or 0) <= size):
+            break
+        chain.append(segment)
+    found = _digests(path, [(s.start, s.end or 0) for s in chain], pool)
+    same = sum(1 for _ in takewhile(bool, (s.sha256 == d.sha256 for s, d in zip(chain, found, strict=True))))
+    return chain[:same]
 
 
-def _ranges(stream: Any, last: Segment) -> Iterator[Segment]:
-    """Ranges after ``last``; each is closed at an end of line, a tail without one stands alone."""
-    start, line = last.end or 0, last.first_line + last.lines
-    while chunk := stream.read(SEGMENT_BYTES):
-        for body in _whole_lines(chunk, stream.readline()):
-            digest = hashlib.sha256()
-            for piece in body:
-                digest.update(piece)
-            end, lines = start + sum(map(len, body)), sum(piece.count(b"\n") for piece in body)
-            closed = body[-1].endswith(b"\n")
-            yield Segment(last.path, last.format, start, end, line, lines, digest.hexdigest(), closed)
-            start, line = end, line + lines
+def _bounds(stream: Any, start: int, size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of whole lines; a last line without an end stands apart."""
+    while start < size:
+        stream.seek(start + SEGMENT_BYTES)
+        stream.readline()
+        end = min(stream.tell(), size)
+        if end == size:
+            stream.seek(start)
+            whole = start + stream.read(size - start).rfind(b"\n") + 1
+            yield from ((a, b) for a, b in pairwise((start, whole, size)) if a < b)
+        else:
+            yield start, end
+        start = end
 
 
-def _whole_lines(chunk: bytes, rest: bytes) -> Iterator[list[bytes]]:
-    """A chunk and the rest of its last line; a last line without an end stands apart."""
-    last = rest or chunk
-    if last.endswith(b"\n"):
-        yield [chunk, rest] if rest else [chunk]
-        return
-    cut = chunk.rfind(b"\n") + 1
-    if cut:
-        yield [chunk[:cut]]
-    yield [chunk[cut:] + rest]
+@dataclass(frozen=True, slots=True)
+class _Digest:
+    """SHA-256 of a byte range, its ends of lines, and whether it closes with one."""
+
+    sha256: str
+    lines: int
+    closed: bool
+
+
+def _digests(path: str, ranges: Sequence[tuple[int, int]], pool: ThreadPoolExecutor) -> Iterator[_Digest]:
+    return pool.map(lambda bounds: _digest(path, *bounds), ranges)
+
+
+def _digest(path: str, start: int = 0, end: float = math.inf) -> _Digest:
+    digest, lines, closed = hashlib.sha256(), 0, False
+    with cast(Any, fsspec.open(path, "rb")) as stream:
+        stream.seek(start)
+        while start < end and (piece := stream.read(int(min(_PIECE, end - start)))):
+            digest.update(piece)
+            lines, closed = lines + piece.count(b"\n"), piece.endswith(b"\n")
+            start += len(piece)
+    return _Digest(digest.hexdigest(), lines, closed)
 
 
 def read_index(cache: Path) -> dict[str, list[Segment]]:

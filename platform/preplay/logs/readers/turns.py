@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from preplay.logs._files import Line, LogFile
+from preplay.logs._files import Line, LineBlock, LogFile
 from preplay.logs._json_stream import json_line, peek_head, plain_objects
 from preplay.logs._records import Quarantined, RawTable, RawTurn, excerpt, hash_record
 from preplay.logs._registry import Item, Sniff, register
@@ -46,7 +46,7 @@ def _raw_turn(record: dict[str, Any], source: str, raw: bytes | dict[str, Any]) 
     return RawTurn(session_id, values, source, hash_record(raw), left)
 
 
-def _table(records: list[dict[str, Any]], lines: list[Line], file: LogFile) -> RawTable | None:
+def _table(records: list[dict[str, Any]], lines: LineBlock, file: LogFile) -> RawTable | None:
     """Records with the same keys as columns; None for preplay's own export, whose sources are in the records."""
     known, left = plan_fields(tuple(records[0]))
     if "record_hash" in left and "source" in left:
@@ -55,8 +55,8 @@ def _table(records: list[dict[str, Any]], lines: list[Line], file: LogFile) -> R
     return RawTable(
         values.pop("session_id", [None] * len(records)),
         values,
-        [f"{file.path}:{line.number}" for line in lines],
-        [sha256(line.data).hexdigest() for line in lines],
+        [f"{file.path}:{number}" for number in lines.numbers],
+        [sha256(line).hexdigest() for line in lines.data],
         [{name: record[name] for name in left} for record in records] if left else [{}] * len(records),
     )
 
@@ -86,9 +86,9 @@ class TurnsJsonl:
 
     def read_blocks(self, file: LogFile) -> Iterator[Item | RawTable]:
         for lines in file.line_blocks():
-            records = plain_objects(lines)
+            records = plain_objects(lines.data)
             table = _table(records, lines, file) if records else None
-            yield from [table] if table else (self._item(file, line) for line in lines)
+            yield from [table] if table else (self._item(file, line) for line in lines.lines())
 
     def _item(self, file: LogFile, line: Line) -> Item:
         record = json_line(file, line)
