@@ -206,6 +206,20 @@ def test_tensorboard_export(ray2, tmp_path):
     assert list((tmp_path / "sweeps" / result.config.name).rglob("events.out.tfevents.*"))
 
 
+@pytest.mark.slow
+def test_mlflow_export(ray2, tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    result = run(sweep_config(tmp_path, loggers=["mlflow"], space={"rate": {"choice": [0.01]}}))
+    client = mlflow.MlflowClient()
+    experiment = client.get_experiment_by_name(result.config.name)
+    assert experiment
+    logged = client.search_runs([experiment.experiment_id])
+    assert [run.info.status for run in logged] == ["FINISHED"]
+    assert logged[0].data.params["parameters/rate"] == "0.01"
+    assert logged[0].data.metrics["loss"] == pytest.approx(result.ranked()[0].metrics["loss"])
+
+
 def test_result_is_plain_data(halved):
     result, _ = halved
     assert SweepResult.model_validate(json.loads(result.model_dump_json())) == result
