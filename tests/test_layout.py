@@ -1,7 +1,10 @@
 """Guards of the layout: source roots stay plain folders, imports go one way along the data flow."""
 
 import ast
+import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +83,30 @@ def test_imports_go_one_way(file):
 def test_no_empty_package():
     empty = [f for f in package_files() if f.name == "__init__.py" and not f.read_text().strip()]
     assert empty == []
+
+
+LAZY = [f.parent for root in SOURCE_ROOTS for f in (ROOT / root).rglob("__init__.pyi")]
+
+
+@pytest.mark.parametrize("package", LAZY, ids=lambda p: p.name)
+def test_every_exported_name_is_there(package):
+    root = next(root for root in SOURCE_ROOTS if package.is_relative_to(ROOT / root))
+    module = importlib.import_module(".".join(package.relative_to(ROOT / root).parts))
+    exported = re.findall(r"^from \.\w+ import \w+ as (\w+)$", (package / "__init__.pyi").read_text(), re.M)
+    assert sorted(exported) == sorted(module.__all__)
+    assert [name for name in exported if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["config"], ["rehearse", "--help"], ["serve", "--help"]])
+def test_what_needs_no_model_starts_without_the_heavy_libraries(arguments):
+    code = (
+        "import sys; from preplay.cli import main; sys.argv = ['preplay', *sys.argv[1:]]\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(sorted({'torch', 'ray', 'sklearn', 'scipy', 'pandas'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert len(done.stdout) > 100
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 def test_constraints_pin_every_package_by_name():

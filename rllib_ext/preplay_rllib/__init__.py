@@ -1,31 +1,9 @@
-"""Rehearsal for RLlib: algorithms that mix real with imagined experience. Change one import and train."""
+"""Rehearsal for RLlib: algorithms that mix real with imagined experience. Change one import and train.
 
-from preplay_rllib._curve import Point
-from preplay_rllib._grid_tracker import GridTracker
-from preplay_rllib._minigrid import OPTIMAL_RETURN, MiniGrid, flatten
-from preplay_rllib._off_policy import RehearsalDQN, RehearsalDQNConfig, RehearsalSAC, RehearsalSACConfig
-from preplay_rllib._ppo import RehearsalPPO, RehearsalPPOConfig
-from preplay_rllib._recent import Recent
-from preplay_rllib._run_config import RehearsalRun, RehearsalRunConfig
-from preplay_rllib._settings import RehearsalSettings
-from preplay_rllib._train import algorithm_config, train_rehearsal
+What it exports is listed in ``__init__.pyi`` and imported when it is first asked for: RLlib takes seconds, which no
+other command of ``preplay`` should wait for.
+"""
 
-__all__ = [
-    "OPTIMAL_RETURN",
-    "GridTracker",
-    "MiniGrid",
-    "Point",
-    "Recent",
-    "RehearsalDQN",
-    "RehearsalDQNConfig",
-    "RehearsalPPO",
-    "RehearsalPPOConfig",
-    "RehearsalRun",
-    "RehearsalRunConfig",
-    "RehearsalSAC",
-    "RehearsalSACConfig",
-    "RehearsalSettings",
-    "algorithm_config",
-    "flatten",
-    "train_rehearsal",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

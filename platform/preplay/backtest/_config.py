@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from preplay.backtest._rates import Learner
+Learner = Literal["logistic", "boosting", "knn"]
+"""What may be fitted per turn."""
 
 
 class BacktestConfig(BaseModel):

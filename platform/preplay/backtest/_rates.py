@@ -4,15 +4,15 @@ R turns; T training rows, N rows to predict, F features.
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from preplay.backtest._config import Learner
 from preplay.seeding import derive_seed, numpy_rng
 
-Learner = Literal["logistic", "boosting", "knn"]
 _NEIGHBOURS = 40
 _QUANTILES = np.linspace(0, 1, 33)
 _CHUNK = 1024

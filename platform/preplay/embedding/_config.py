@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
@@ -43,6 +42,8 @@ class EncoderConfig(BaseModel):
         bfloat16 autocast was 1.95x as fast as float32 on a CPU with AVX512-BF16 (one thread, MiniLM) at a
         cosine of at least 0.9999 to it; without such instructions it is emulated and slower.
         """
+        import torch  # seconds of start-up that a configuration alone does not need
+
         device = self.device if self.device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
         fast = device == "cuda" or _cpu_multiplies_bfloat16()
         dtype = self.dtype if self.dtype != "auto" else ("bfloat16" if fast else "float32")
@@ -63,5 +64,7 @@ def language_warning(dominant_language: str | None, config: EncoderConfig) -> st
 
 
 def _cpu_multiplies_bfloat16() -> bool:
+    import torch
+
     capabilities = torch.cpu.get_capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") or capabilities.get("bf16"))

@@ -1,7 +1,5 @@
 """Environments with known dynamics: logs with exact propensities, and true values to compare with."""
 
-from preplay.environments._protocol import Environment, Sessions
-from preplay.environments._registry import get_environment
-from preplay.environments._truth import TruthResult, truth
+import lazy_loader
 
-__all__ = ["Environment", "Sessions", "TruthResult", "get_environment", "truth"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -63,7 +63,7 @@ def get_estimator(name: str) -> Estimator:
         PreplayError: When there is none, or the version is another one.
     """
     short = name.split("/")[0]
-    found = _REGISTRY.get(short)
+    found = _registered().get(short)
     if found is None or ("/" in name and found.id != name):
         raise PreplayError(f"there is no estimator {name!r}.", fix=f"Known: {', '.join(available())}.")
     return found
@@ -71,4 +71,10 @@ def get_estimator(name: str) -> Estimator:
 
 def available(arrays: Sequence[str] | None = None) -> list[str]:
     """Names of the estimators; of those that get by with ``arrays`` when given."""
-    return [n for n, e in sorted(_REGISTRY.items()) if arrays is None or set(e.needs) <= set(arrays)]
+    return [n for n, e in sorted(_registered().items()) if arrays is None or set(e.needs) <= set(arrays)]
+
+
+def _registered() -> dict[str, Estimator]:
+    from preplay.estimators import _estimators, _magic, _marginal  # noqa: F401  (they register preplay's own)
+
+    return _REGISTRY

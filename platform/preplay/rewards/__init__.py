@@ -1,24 +1,5 @@
 """Rewards of coding agents: composable terms, danger found by syntax tree, and an audit against reward hacking."""
 
-from preplay.rewards._audit import HackingAudit, HackResult, audit_scores
-from preplay.rewards._danger import RISK_CLASSES, DangerousCall, dangerous_calls
-from preplay.rewards._outcome import ActionOutcome, code_lines
-from preplay.rewards._reward import RewardBreakdown, RewardFunction
-from preplay.rewards._style import style_violations
-from preplay.rewards._terms import DEFAULT_TERMS, Term
+import lazy_loader
 
-__all__ = [
-    "DEFAULT_TERMS",
-    "RISK_CLASSES",
-    "ActionOutcome",
-    "DangerousCall",
-    "HackResult",
-    "HackingAudit",
-    "RewardBreakdown",
-    "RewardFunction",
-    "Term",
-    "audit_scores",
-    "code_lines",
-    "dangerous_calls",
-    "style_violations",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,22 +1,5 @@
 """Imagined sessions: policies against world models, batched, on Ray."""
 
-from preplay.rollout._config import RolloutConfig
-from preplay.rollout._initial import InitialStates
-from preplay.rollout._loop import Block, rollout_block
-from preplay.rollout._result import Drift, RolloutResult
-from preplay.rollout._run import FinishedBlock, run_rollouts
-from preplay.rollout._schema import IMAGINED_SCHEMA
-from preplay.rollout._tool_calls import ToolCalls
+import lazy_loader
 
-__all__ = [
-    "IMAGINED_SCHEMA",
-    "Block",
-    "Drift",
-    "FinishedBlock",
-    "InitialStates",
-    "RolloutConfig",
-    "RolloutResult",
-    "ToolCalls",
-    "rollout_block",
-    "run_rollouts",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

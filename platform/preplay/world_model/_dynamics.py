@@ -7,9 +7,6 @@ import math
 from copy import copy
 
 import torch
-from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
-from diffusers.schedulers.scheduling_dpmsolver_multistep import DPMSolverMultistepScheduler
-from diffusers.schedulers.scheduling_flow_match_heun_discrete import FlowMatchHeunDiscreteScheduler
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -75,6 +72,10 @@ class DiffusionDynamics(_Generative):
     """v-prediction on a cosine schedule, sampled by DPM-Solver++(2M) from the noise alone (an ODE)."""
 
     def __init__(self, latent: int, features: int, config: WorldModelConfig):
+        # Importing diffusers takes seconds, which nothing else here needs.
+        from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
+        from diffusers.schedulers.scheduling_dpmsolver_multistep import DPMSolverMultistepScheduler
+
         super().__init__(latent, features, config)
         self._forward_process = DDPMScheduler(
             TRAIN_TIMESTEPS,
@@ -118,6 +119,8 @@ class FlowDynamics(_Generative):
         return (1 - level) * latent + level * noise, uniform, noise - latent
 
     def _sample(self, encoded: Tensor, noise: Tensor) -> Tensor:
+        from diffusers.schedulers.scheduling_flow_match_heun_discrete import FlowMatchHeunDiscreteScheduler
+
         solver = FlowMatchHeunDiscreteScheduler(TRAIN_TIMESTEPS)
         solver.set_timesteps(self.config.sampler_steps, device=noise.device)
         sample = noise

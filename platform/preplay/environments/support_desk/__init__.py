@@ -4,26 +4,6 @@ Rewards: resolved +1, sale +0.5, churn -1, and -0.02 a turn. A session terminate
 customer leaves, and is truncated at the horizon.
 """
 
-from preplay.environments.support_desk._agent_texts import REPLIES, classify_reply, intent_of
-from preplay.environments.support_desk._config import DEFAULT, LONG, DeskConfig, Event, Intent
-from preplay.environments.support_desk._cues import Cues, read_cues
-from preplay.environments.support_desk._environment import TASK, SupportDesk
-from preplay.environments.support_desk._gym import SupportDeskEnv
-from preplay.environments.support_desk._policies import DeskPolicy
+import lazy_loader
 
-__all__ = [
-    "DEFAULT",
-    "LONG",
-    "REPLIES",
-    "TASK",
-    "Cues",
-    "DeskConfig",
-    "DeskPolicy",
-    "Event",
-    "Intent",
-    "SupportDesk",
-    "SupportDeskEnv",
-    "classify_reply",
-    "intent_of",
-    "read_cues",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,16 @@
+from ._cache import EmbeddingCache as EmbeddingCache
+from ._cached import CachedEncoder as CachedEncoder
+from ._config import PACKAGED_MODEL as PACKAGED_MODEL
+from ._config import EncoderConfig as EncoderConfig
+from ._config import language_warning as language_warning
+from ._dataset import embed_dataset as embed_dataset
+from ._dataset import embed_texts as embed_texts
+from ._dataset import embedded_encoder as embedded_encoder
+from ._dataset import encoder_config as encoder_config
+from ._dataset import load_embedded as load_embedded
+from ._encoder import Encoder as Encoder
+from ._encoder import load_encoder as load_encoder
+from ._types import EmbeddedTurns as EmbeddedTurns
+from ._types import EncoderFingerprint as EncoderFingerprint
+from ._types import TextBank as TextBank
+from ._types import check_fingerprint as check_fingerprint

@@ -1,0 +1,14 @@
+from ._agent_texts import REPLIES as REPLIES
+from ._agent_texts import classify_reply as classify_reply
+from ._agent_texts import intent_of as intent_of
+from ._config import DEFAULT as DEFAULT
+from ._config import LONG as LONG
+from ._config import DeskConfig as DeskConfig
+from ._config import Event as Event
+from ._config import Intent as Intent
+from ._cues import Cues as Cues
+from ._cues import read_cues as read_cues
+from ._environment import TASK as TASK
+from ._environment import SupportDesk as SupportDesk
+from ._gym import SupportDeskEnv as SupportDeskEnv
+from ._policies import DeskPolicy as DeskPolicy

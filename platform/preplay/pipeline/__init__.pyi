@@ -1,0 +1,17 @@
+from ._config import PRESETS as PRESETS
+from ._config import EvaluationConfig as EvaluationConfig
+from ._config import PreplayConfig as PreplayConfig
+from ._config import StructureConfig as StructureConfig
+from ._config import config_yaml as config_yaml
+from ._config import load_config as load_config
+from ._context import EvaluationRequest as EvaluationRequest
+from ._demo import run_demo as run_demo
+from ._demo import write_logs as write_logs
+from ._evaluate import evaluate_policies as evaluate_policies
+from ._evaluate import policy_key as policy_key
+from ._logged import ValueFeatures as ValueFeatures
+from ._logged import value_features as value_features
+from ._models import clone_policy as clone_policy
+from ._models import train_models as train_models
+from ._shadow import ShadowResult as ShadowResult
+from ._shadow import evaluate_shadow as evaluate_shadow

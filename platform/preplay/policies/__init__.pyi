@@ -1,0 +1,15 @@
+from ._chat import ChatConfig as ChatConfig
+from ._chat import ChatPolicy as ChatPolicy
+from ._clone import ClonedPolicy as ClonedPolicy
+from ._clone import TextEncoder as TextEncoder
+from ._clone import fit_clone as fit_clone
+from ._clone_files import load_clone as load_clone
+from ._clone_files import save_clone as save_clone
+from ._load import HasPolicies as HasPolicies
+from ._load import load_policy as load_policy
+from ._protocol import ActionBatch as ActionBatch
+from ._protocol import AgentState as AgentState
+from ._protocol import Policy as Policy
+from ._protocol import StochasticPolicy as StochasticPolicy
+from ._python import AnswerCache as AnswerCache
+from ._python import FunctionPolicy as FunctionPolicy

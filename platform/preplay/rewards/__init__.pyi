@@ -1,0 +1,13 @@
+from ._audit import HackingAudit as HackingAudit
+from ._audit import HackResult as HackResult
+from ._audit import audit_scores as audit_scores
+from ._danger import RISK_CLASSES as RISK_CLASSES
+from ._danger import DangerousCall as DangerousCall
+from ._danger import dangerous_calls as dangerous_calls
+from ._outcome import ActionOutcome as ActionOutcome
+from ._outcome import code_lines as code_lines
+from ._reward import RewardBreakdown as RewardBreakdown
+from ._reward import RewardFunction as RewardFunction
+from ._style import style_violations as style_violations
+from ._terms import DEFAULT_TERMS as DEFAULT_TERMS
+from ._terms import Term as Term

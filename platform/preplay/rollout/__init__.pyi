@@ -1,0 +1,10 @@
+from ._config import RolloutConfig as RolloutConfig
+from ._initial import InitialStates as InitialStates
+from ._loop import Block as Block
+from ._loop import rollout_block as rollout_block
+from ._result import Drift as Drift
+from ._result import RolloutResult as RolloutResult
+from ._run import FinishedBlock as FinishedBlock
+from ._run import run_rollouts as run_rollouts
+from ._schema import IMAGINED_SCHEMA as IMAGINED_SCHEMA
+from ._tool_calls import ToolCalls as ToolCalls

@@ -1,0 +1,11 @@
+from ._critic import CqlTrainable as CqlTrainable
+from ._critic import IqlTrainable as IqlTrainable
+from ._fqe import FqeTrainable as FqeTrainable
+from ._fqe import feature_model as feature_model
+from ._fqe import fqe_data as fqe_data
+from ._fqe import on_policy_check as on_policy_check
+from ._open_loop import rollout_error as rollout_error
+from ._rehearsal import RehearsalTrainable as RehearsalTrainable
+from ._world_model import WorldLogs as WorldLogs
+from ._world_model import WorldModelTrainable as WorldModelTrainable
+from ._world_model import judge as judge

@@ -1,0 +1,17 @@
+from ._curve import Point as Point
+from ._grid_tracker import GridTracker as GridTracker
+from ._minigrid import OPTIMAL_RETURN as OPTIMAL_RETURN
+from ._minigrid import MiniGrid as MiniGrid
+from ._minigrid import flatten as flatten
+from ._off_policy import RehearsalDQN as RehearsalDQN
+from ._off_policy import RehearsalDQNConfig as RehearsalDQNConfig
+from ._off_policy import RehearsalSAC as RehearsalSAC
+from ._off_policy import RehearsalSACConfig as RehearsalSACConfig
+from ._ppo import RehearsalPPO as RehearsalPPO
+from ._ppo import RehearsalPPOConfig as RehearsalPPOConfig
+from ._recent import Recent as Recent
+from ._run_config import RehearsalRun as RehearsalRun
+from ._run_config import RehearsalRunConfig as RehearsalRunConfig
+from ._settings import RehearsalSettings as RehearsalSettings
+from ._train import algorithm_config as algorithm_config
+from ._train import train_rehearsal as train_rehearsal

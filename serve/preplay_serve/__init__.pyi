@@ -1,0 +1,2 @@
+from .store import Store as Store
+from .store import open_store as open_store
