@@ -215,6 +215,13 @@ def test_missing_rewards(tmp_path, rewards, expected, note):
     assert result.notes[note] == 1
 
 
+@pytest.mark.parametrize("field", ["session_id", "note"])
+def test_records_of_one_field_are_put_aside_one_by_one(tmp_path, field):
+    log = write_jsonl(tmp_path / "log.jsonl", [{field: f"value {i}"} for i in range(50)])
+    with pytest.raises(PreplayError, match=r"no usable turn: 50 records"):
+        read_logs([log], format="turns-jsonl")
+
+
 def test_nothing_usable_is_an_error_that_says_why(tmp_path):
     with pytest.raises(
         PreplayError, match=r"no usable turn: 1 records .*1 x reward: 'x' is not a number.*log.jsonl:1"

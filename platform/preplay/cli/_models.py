@@ -39,10 +39,11 @@ def embed(
     Example: `preplay embed runs/mine/dataset --output runs/mine/embedded`
     """
     from preplay.artifacts import open_artifact
-    from preplay.embedding import embed_dataset
 
     chosen = settings(config, preset, None)
     open_artifact(dataset, "dataset")
+    from preplay.embedding import embed_dataset  # after the checks: it takes seconds
+
     join_ray(address)
     artifact = embed_dataset(dataset, output, chosen.encoder, cache_dir=cache_folder(cache))
     console.print(f"Embedded dataset written to [bold]{output}[/]: {artifact.manifest.metrics}")
@@ -63,10 +64,11 @@ def train(
     Example: `preplay train runs/mine/embedded --output runs/mine/models --members 2`
     """
     from preplay.artifacts import open_artifact
-    from preplay.pipeline import train_models
 
     chosen = settings(config, preset, seed)
     open_artifact(embedded, "embedded")
+    from preplay.pipeline import train_models  # after the checks: it takes seconds
+
     join_ray(address)
     train_models(embedded, output, chosen, members=members, without=tuple(without or ()), console=console)
     console.print(f"World models written to [bold]{output}[/].")

@@ -119,12 +119,16 @@ class LogFile:
         position, number = self.start, self.first_line
         with self.open() as stream:
             stream.seek(position)
-            while position < end and (found := stream.readlines(min(_BLOCK_BYTES, end - position))):
-                size = sum(map(len, found))
-                if position + size > end:  # the hint may be overstepped by a line
-                    size -= len(found.pop())
-                yield _without_blank(range(number, number + len(found)), [x.rstrip(b"\r\n") for x in found])
-                position, number = position + size, number + len(found)
+            while chunk := stream.read(min(_BLOCK_BYTES, end - position)):
+                if position + len(chunk) < end:
+                    chunk += stream.readline()  # a range ends where a line ends
+                lines = chunk.split(b"\n")
+                if not lines[-1]:
+                    lines.pop()
+                if b"\r" in chunk:
+                    lines = [line.rstrip(b"\r") for line in lines]
+                yield _without_blank(range(number, number + len(lines)), lines)
+                position, number = position + len(chunk), number + len(lines)
 
     def head(self) -> bytes:
         """The first bytes, at least up to the end of the first line."""

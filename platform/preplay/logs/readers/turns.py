@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -47,11 +48,13 @@ def _raw_turn(record: dict[str, Any], source: str, raw: bytes | dict[str, Any]) 
 
 
 def _table(records: list[dict[str, Any]], lines: LineBlock, file: LogFile) -> RawTable | None:
-    """Records with the same keys as columns; None for preplay's own export, whose sources are in the records."""
+    """Records with the same keys as columns; None for preplay's own export, whose sources are in the records, and
+    for records that hold hardly anything."""
     known, left = plan_fields(tuple(records[0]))
-    if "record_hash" in left and "source" in left:
+    if ("record_hash" in left and "source" in left) or len(known) < 2:
         return None
-    values = {field: [record[name] for record in records] for field, name in known}
+    rows = map(itemgetter(*(name for _, name in known)), records)
+    values = dict(zip((field for field, _ in known), map(list, zip(*rows, strict=True)), strict=True))
     return RawTable(
         values.pop("session_id", [None] * len(records)),
         values,
