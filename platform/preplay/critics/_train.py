@@ -142,7 +142,7 @@ def _train_member(
     pool = source.bootstrap(numpy_rng(seed, "bootstrap"))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "initialisation") % 2**63)
-        learner = _Learner(config, size, source.inputs, torch_generator(seed, "dropout"))
+        learner = _Learner(source, size, torch_generator(seed, "dropout"))
     for step in range(1, config.steps + 1):
         loss = learner.update(
             source.batch(rng.choice(pool, min(config.batch_size, len(pool)), replace=False))
@@ -153,10 +153,11 @@ def _train_member(
 
 
 class _Learner:
-    """Networks of one member and their step; ``inputs`` has one row per candidate of the training split."""
+    """Networks of one member and their step."""
 
-    def __init__(self, config: CriticConfig, size: NetworkSize, inputs: Inputs, generator: torch.Generator):
-        self.config, self._inputs, self._generator = config, inputs, generator
+    def __init__(self, source: _Source, size: NetworkSize, generator: torch.Generator):
+        config = source.config
+        self.config, self._inputs, self._generator = config, source.inputs, generator
         self.q, self.v = TwinQ(size), StateNet(size, size.outputs)
         self.actor = ActionNet(NetworkSize(size.state, size.features, size.embedding, size.width, 1))
         self.target = copy.deepcopy(self.q).requires_grad_(False)
@@ -164,7 +165,7 @@ class _Learner:
         used += [self.actor] if config.has_actor else []
         parameters = [p for network in used for p in network.parameters()]
         self._optimizer = torch.optim.AdamW(
-            parameters, config.learning_rate, weight_decay=config.weight_decay
+            parameters, config.learning_rate, weight_decay=config.decay(len(source.data))
         )
         self._schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self._optimizer, config.steps)
 
