@@ -39,10 +39,9 @@ class CriticConfig(BaseModel):
         """AdamW's weight decay for so many logged decisions.
 
         Strong by design: with dozens of tasks, a free network learns the tasks by heart. What is believed beforehand
-        counts the less the more is logged: 30 for 500 decisions of code (with 3, a third of the hard-coded answers
-        scored above honest ones), 3 for 5,600 of a support agent, each chosen on logs that no benchmark uses.
+        counts the less the more is logged: 10 for 500 decisions of code, 3 for 5,600 of a support agent.
         """
-        return min(30.0, 15_000 / decisions) if self.weight_decay is None else self.weight_decay
+        return min(10.0, 15_000 / decisions) if self.weight_decay is None else self.weight_decay
 
     @property
     def has_actor(self) -> bool:
