@@ -9,6 +9,8 @@ from scipy.stats import t as student
 
 Cell = dict[str, dict[str, float]]
 """Column values by arm."""
+PLAIN = ("classifier (logistic)", "reward of this turn alone")
+"""Arms that see what comes at once and nothing later: what critics over turns must beat."""
 
 
 def cells(folder: Path | None, name: str, seeds: int, run: Callable[[int], Cell]) -> list[Cell]:
@@ -17,14 +19,19 @@ def cells(folder: Path | None, name: str, seeds: int, run: Callable[[int], Cell]
 
 
 def summarize(found: list[Cell], base: str, oracle: str, goal: str = "success") -> dict[str, float]:
-    """Per arm: means over seeds, uplift of ``goal`` over ``base`` with its 95 % interval, share of the gap closed."""
+    """Per arm: means over seeds, uplift of ``goal`` over ``base`` with its 95 % interval, share of the gap closed,
+    and the lead over the plain arm (paired over seeds)."""
     start = _column(found, base, goal)
+    plain = next((_column(found, arm, goal) for arm in PLAIN if arm in found[0]), None)
     gap = float(np.mean(_column(found, oracle, goal) - start)) if oracle in found[0] else float("nan")
     out: dict[str, float] = {}
     for arm in found[0]:
         columns = {name: _column(found, arm, name) for name in found[0][arm]}
         if goal in columns:
             uplift = columns[goal] - start
+            if plain is not None:
+                lead = columns[goal] - plain
+                out |= {f"{arm} | lead": float(lead.mean()), f"{arm} | lead +-": half_width(lead)}
             out |= {
                 f"{arm} | {goal}": float(columns[goal].mean()),
                 f"{arm} | uplift": float(uplift.mean()),
