@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from hashlib import blake2b
+from hashlib import blake2b, sha256
+from pathlib import Path
 
 import fsspec
 import pyarrow.parquet as pq
@@ -116,6 +117,17 @@ def test_changed_content_is_never_taken_from_the_cache(tmp_path, small):
         write_jsonl(log, [row(action=action, last=True)])
         ingest([str(log)], str(tmp_path / "data"), cache=cache)
         assert load_turns(tmp_path / "data")["action"].to_pylist() == [action]
+
+
+def test_the_manifest_names_each_file_by_its_sha256(tmp_path, small):
+    """Whether a file was cut into many segments, is one, or is compressed."""
+    large = write_jsonl(tmp_path / "large.jsonl", RECORDS)
+    one = write_jsonl(tmp_path / "one.jsonl", [row("alone", 0, last=True)])
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps(row("packed", 0, last=True)).encode()))
+    files = [str(large), str(one), str(packed)]
+    inputs = ingest(files, str(tmp_path / "data"), parallel=False).manifest.inputs
+    assert inputs == {f: sha256(Path(f).read_bytes()).hexdigest() for f in files}
 
 
 def test_globs_folders_and_uris(tmp_path):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -76,14 +77,12 @@ def ingest(
         segments = cut(chosen, read_index(folder))
         size = sum(_size(s) for s in segments)
         use_ray = size > INLINE_BYTES if parallel is None else parallel
-        named = [file.path for file, _ in chosen] + ([outcomes] if outcomes else [])
         with ThreadPoolExecutor(1) as pool:
-            hashes = pool.map(hash_file, named)
+            inputs = pool.submit(_hash_inputs, [file.path for file, _ in chosen], segments, outcomes)
             summaries = read_segments(segments, folder, parallel=use_ray)
-            inputs = dict(zip(named, hashes, strict=True))
         formats = {file.path: name for file, name in chosen}
         config = {"formats": formats, "outcome_key": outcome_key, "redact": redact}
-        with write_artifact(output, KIND, config=config, inputs=inputs, seed=seed) as staging:
+        with write_artifact(output, KIND, config=config, inputs=inputs.result(), seed=seed) as staging:
             work = folder / "parts"
             work.mkdir(exist_ok=True)
             parts = assemble_parts(segments, folder, staging.path, work, options, parallel=use_ray)
@@ -112,6 +111,13 @@ def _folder(cache: str | None, output: str) -> Iterator[Path]:
         beside.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".preplay-steps-", dir=beside) as folder:
         yield Path(folder)
+
+
+def _hash_inputs(paths: Sequence[str], segments: Sequence[Segment], outcomes: str | None) -> dict[str, str]:
+    """SHA-256 of every file; one that is a single segment was hashed when it was cut."""
+    pieces = Counter(s.path for s in segments)
+    known = {s.path: s.sha256 for s in segments if pieces[s.path] == 1}
+    return {path: known.get(path) or hash_file(path) for path in [*paths, *([outcomes] if outcomes else [])]}
 
 
 def _size(segment: Segment) -> int:

@@ -38,6 +38,11 @@ class LineBlock:
     numbers: Sequence[int]
     data: list[bytes]
 
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> "LineBlock":
+        """These lines."""
+        return cls([line.number for line in lines], [line.data for line in lines])
+
     def lines(self) -> Iterator[Line]:
         """One after the other."""
         return map(Line, self.numbers, self.data)
@@ -101,19 +106,18 @@ class LogFile:
         if self.end is not None:
             yield from self._range_blocks(self.end)
             return
-        block = LineBlock(numbers := [], [])
+        block: list[Line] = []
         try:
             for line in self.lines():
-                numbers.append(line.number)
-                block.data.append(line.data)
-                if len(numbers) == _BLOCK_LINES:
-                    yield block
-                    block = LineBlock(numbers := [], [])
+                block.append(line)
+                if len(block) == _BLOCK_LINES:
+                    yield LineBlock.of(block)
+                    block = []
         except BROKEN_STREAM:
-            yield block
+            yield LineBlock.of(block)
             raise
-        if numbers:
-            yield block
+        if block:
+            yield LineBlock.of(block)
 
     def _range_blocks(self, end: int) -> Iterator[LineBlock]:
         position, number = self.start, self.first_line

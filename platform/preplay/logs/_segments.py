@@ -102,13 +102,20 @@ def _bounds(stream: Any, start: int, size: int) -> Iterator[tuple[int, int]]:
         stream.seek(start + SEGMENT_BYTES)
         stream.readline()
         end = min(stream.tell(), size)
-        if end == size:
-            stream.seek(start)
-            whole = start + stream.read(size - start).rfind(b"\n") + 1
-            yield from ((a, b) for a, b in pairwise((start, whole, size)) if a < b)
-        else:
-            yield start, end
+        whole = end if end < size or _byte(stream, size - 1) == b"\n" else _last_line(stream, start, size)
+        yield from ((a, b) for a, b in pairwise((start, whole, end)) if a < b)
         start = end
+
+
+def _byte(stream: Any, place: int) -> bytes:
+    stream.seek(place)
+    return stream.read(1)
+
+
+def _last_line(stream: Any, start: int, size: int) -> int:
+    """Where the line that has no end begins."""
+    stream.seek(start)
+    return start + stream.read(size - start).rfind(b"\n") + 1
 
 
 @dataclass(frozen=True, slots=True)
