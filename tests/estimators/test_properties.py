@@ -1,5 +1,8 @@
 """Laws that hold whatever the log."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from benchmarks._known_problems import random_batch
@@ -26,6 +29,21 @@ def value(name, batch):
 def with_arrays(batch: SessionBatch, **arrays) -> SessionBatch:
     fields = {f: getattr(batch, f) for f in SessionBatch.__dataclass_fields__}
     return SessionBatch(**(fields | arrays))
+
+
+def test_an_estimator_of_somebody_else_stays_whenever_it_was_registered():
+    code = """
+from preplay.estimators import register
+class Own:
+    id, needs = "wdr/7", ()
+own = register(Own())
+from preplay.estimators import TermsEstimator, available, get_estimator
+assert get_estimator("wdr") is own and "magic" in available() and get_estimator("dr").id == "dr/1"
+get_estimator("dr")
+late = register(type("Late", (), {"id": "dr/9", "needs": ()})())
+assert get_estimator("dr") is late
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_all_of_them_are_registered():

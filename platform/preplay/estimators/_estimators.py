@@ -12,7 +12,7 @@ from preplay.estimators._batch import SessionBatch
 from preplay.estimators._bootstrap import resample_terms
 from preplay.estimators._influence import influence_of_terms
 from preplay.estimators._layout import Layout
-from preplay.estimators._protocol import register
+from preplay.estimators._protocol import register_own
 from preplay.estimators._terms import Normaliser, Stats, Terms
 
 
@@ -131,13 +131,13 @@ def _baseline(batch: SessionBatch, base: np.ndarray) -> Terms:
     return Terms(layout, zero, zero, np.ones(1), base, "count", batch.n_turns)
 
 
-register(Mean("mean/1", ()))
-register(DirectMethod("dm/1", ("v",)))
-register(TrajectoryWeighted("is/1", ("log_ratio",), "count"))
-register(TrajectoryWeighted("wis/1", ("log_ratio",), "weights"))
-register(StepWeighted("pdis/1", ("log_ratio",), "count"))
-register(StepWeighted("wpdis/1", ("log_ratio",), "weights"))
-register(DoublyRobust("dr/1", ("log_ratio", "q", "v"), "count"))
-register(DoublyRobust("wdr/1", ("log_ratio", "q", "v"), "weights"))
-register(StepWeighted("mips/1", ("log_cluster_ratio",), "count"))
-register(StepWeighted("wmips/1", ("log_cluster_ratio",), "weights"))
+register_own(Mean("mean/1", ()))
+register_own(DirectMethod("dm/1", ("v",)))
+register_own(TrajectoryWeighted("is/1", ("log_ratio",), "count"))
+register_own(TrajectoryWeighted("wis/1", ("log_ratio",), "weights"))
+register_own(StepWeighted("pdis/1", ("log_ratio",), "count"))
+register_own(StepWeighted("wpdis/1", ("log_ratio",), "weights"))
+register_own(DoublyRobust("dr/1", ("log_ratio", "q", "v"), "count"))
+register_own(DoublyRobust("wdr/1", ("log_ratio", "q", "v"), "weights"))
+register_own(StepWeighted("mips/1", ("log_cluster_ratio",), "count"))
+register_own(StepWeighted("wmips/1", ("log_cluster_ratio",), "weights"))

@@ -21,7 +21,7 @@ from preplay.estimators._bootstrap import resample_terms
 from preplay.estimators._estimators import DoublyRobust
 from preplay.estimators._influence import influence_of_terms
 from preplay.estimators._logspace import exp_below, pad_last
-from preplay.estimators._protocol import register
+from preplay.estimators._protocol import register_own
 from preplay.estimators._terms import Stats, Terms
 
 MAX_STEPS = 1000
@@ -154,4 +154,4 @@ def _cross_moments(terms: Terms) -> np.ndarray:
     return cross
 
 
-register(Magic())
+register_own(Magic())

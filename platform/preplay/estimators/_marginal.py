@@ -16,7 +16,7 @@ from preplay.errors import PreplayError
 from preplay.estimators._batch import SessionBatch
 from preplay.estimators._bootstrap import resample_terms
 from preplay.estimators._logspace import exp_below
-from preplay.estimators._protocol import register
+from preplay.estimators._protocol import register_own
 from preplay.estimators._terms import Terms
 
 
@@ -184,4 +184,4 @@ def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     )
 
 
-register(Marginal())
+register_own(Marginal())

@@ -51,9 +51,14 @@ T = TypeVar("T", bound=Estimator)
 
 
 def register(estimator: T) -> T:
-    """Make an estimator known under its name (the id without its version)."""
+    """Make an estimator known under its name (the id without its version), in place of preplay's own of that name."""
     _REGISTRY[estimator.id.split("/")[0]] = estimator
     return estimator
+
+
+def register_own(estimator: Estimator) -> None:
+    """Make one of preplay's known. They are imported late, and take no name that somebody else has registered."""
+    _REGISTRY.setdefault(estimator.id.split("/")[0], estimator)
 
 
 def get_estimator(name: str) -> Estimator:
