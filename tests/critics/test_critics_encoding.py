@@ -41,6 +41,55 @@ def test_python_is_read_by_its_syntax_tree():
     assert summary.literals == ("'a'",)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(x):\n    pass\n",
+        "def f(x):\n    raise NotImplementedError\n",
+        "async def f(*xs, key=None):\n    return []\n",
+        "def f(a, b):\n    if (a, b) == (1, -2):\n        return 3\n    return 0\n",
+        "def f(n):\n    return True if n in (2, 3, 5) else 4 == n\n",
+        "def f(n):\n    return {1: 2, 3: 4}[n]\n",
+        "SEEN = {'a': 1}\n\ndef f(text):\n    return SEEN.get(text, 0)\n",
+        "def f(n):\n    match n:\n        case 1 | 2:\n            return 3\n        case _:\n            return 0\n",
+        "def f(a, b):\n    match (a, b):\n        case (1, None):\n            return 3\n",
+        "import os\n\ndef f(x):\n    return None\nos.remove('test_f.py')\n",
+    ],
+)
+def test_code_that_only_compares_its_inputs_with_constants_ignores_them(code):
+    assert summarize(code).ignores_inputs
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(x):\n    return x\n",
+        "def f(lo, n, hi):\n    return lo < n < hi\n",
+        "def f(lo, n):\n    return lo < n and n < 9\n",
+        "def f(year):\n    return year % 4 == 0\n",
+        "def f(text):\n    return text.strip() in ('a', 'b')\n",
+        "def f(n, table):\n    return table[n]\n",
+        "def f(n):\n    match n:\n        case [first, *_]:\n            return first\n",
+        "def f(n):\n    return f(n - 1) if n > 0 else 0\n",
+        "def f():\n    return 1\n",
+        "def helper(x):\n    return 0\n\ndef f(x):\n    return x + helper(x)\n",
+        "x = 1\n",
+        "def f(x:\n    return 1\n",
+        "SELECT 1",
+    ],
+)
+def test_code_with_an_answer_of_its_own_does_not(code):
+    assert not summarize(code).ignores_inputs
+
+
+def test_what_ignores_its_inputs_is_a_feature_of_code_inside_tool_calls_too():
+    action = json.dumps(
+        {"tool_calls": [{"arguments": {"code": "def f(x):\n    return 1\n"}, "name": "write"}]},
+        separators=(",", ":"),
+    )
+    assert feature("ignores_inputs", [action, "def f(x):\n    return x\n", "hello"]) == [1, 0, 0]
+
+
 def test_the_normal_form_ignores_names_comments_and_docstrings():
     a = summarize("def f(x):\n    total = x + 1\n    return total\n")
     b = summarize('# hi\ndef f(x):\n    """Doc."""\n    res = x + 1\n    return res\n')

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from preplay.errors import PreplayError
-from preplay.rewards import ActionOutcome, RewardFunction, audit_scores, dangerous_calls, style_violations
+from preplay.rewards import (
+    ATTEMPT,
+    DEFAULT_TERMS,
+    ActionOutcome,
+    RewardFunction,
+    audit_scores,
+    dangerous_calls,
+    style_violations,
+)
 
 CLEAN = "def f(x):\n    return x + 1\n"
 
@@ -52,6 +60,14 @@ def test_the_reward_is_the_sum_of_its_terms():
     """Solved 10, parses 0.5, two public tests 2, clean style 0.2: 12.7."""
     out = RewardFunction()([ActionOutcome(CLEAN, 2, 2, solved=True, reference_lines=2)])
     assert out.total[0] == pytest.approx(12.7)
+
+
+def test_a_price_of_attempts_is_paid_by_every_action():
+    reward = RewardFunction((*DEFAULT_TERMS, ATTEMPT))
+    out = reward([ActionOutcome(CLEAN, 2, 2, solved=True), ActionOutcome("def f(:\n")])
+    assert out.terms["attempt"].tolist() == [-5.0, -5.0]
+    assert out.total.tolist() == pytest.approx([7.7, -5.0])
+    assert out.terminated.tolist() == [False, False]
 
 
 def test_weights_by_context():

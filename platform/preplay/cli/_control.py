@@ -14,7 +14,10 @@ from preplay.cli._console import Cache, Seed, cache_folder, console
 Dataset = Annotated[str, typer.Argument(help="Dataset written by `ingest`.")]
 CriticFolder = Annotated[str, typer.Option("--critic", help="Critic written by `critic train`.")]
 Generator = Annotated[
-    str, typer.Option(help="Agent that proposes: plausible, strong, middling, hasty, reckless, puzzled.")
+    str,
+    typer.Option(
+        help="Agent that proposes: plausible, strong, middling, hasty, reckless, puzzled, red_team."
+    ),
 ]
 Audit = Annotated[str, typer.Option("--audit", help="Folder of the audit log.")]
 

@@ -14,7 +14,7 @@ from preplay.critics._features import DENSE, pool_features
 from preplay.embedding import CachedEncoder, EncoderConfig, EncoderFingerprint
 from preplay.errors import PreplayError
 
-FEATURE_VERSION = 2
+FEATURE_VERSION = 3
 """Raised whenever a feature changes its meaning; critics of another version are refused."""
 
 _POOL_COLUMNS = [DENSE.index(name) for name in ("agreement", "similarity", "same_as_state")]

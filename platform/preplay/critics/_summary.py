@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from preplay.critics._dataflow import ignores_inputs
 from preplay.logs import parse_action
 
 _SQL_START = re.compile(
@@ -38,6 +39,7 @@ class ActionSummary:
         depth: Deepest nesting of blocks.
         loops: Loops and comprehensions.
         literals: Constants, as text.
+        ignores_inputs: Code whose functions do nothing with their parameters but compare them with constants.
         tokens: What the hashed features count: node kinds, operators, calls, argument names.
         normal_form: Equal for actions that differ only in names of variables, comments and layout.
     """
@@ -52,6 +54,7 @@ class ActionSummary:
     depth: int = 0
     loops: int = 0
     literals: tuple[str, ...] = ()
+    ignores_inputs: bool = False
     tokens: tuple[str, ...] = field(default=(), repr=False)
     normal_form: str = field(default="", repr=False)
 
@@ -100,6 +103,7 @@ def _python(code: str) -> ActionSummary:
         depth=_depth(tree),
         loops=sum(isinstance(n, _LOOPS) for n in nodes),
         literals=tuple(repr(n.value) for n in nodes if isinstance(n, ast.Constant)),
+        ignores_inputs=ignores_inputs(tree),
         tokens=tuple(_node_tokens(nodes)) + tuple(f"call:{c}" for c in calls),
         normal_form=_normal_form(tree),
     )
@@ -183,6 +187,7 @@ def _tools(text: str, calls: list[tuple[str, Any]], action: str) -> ActionSummar
         steps=len(calls) + sum(s.steps for s in inner),
         lines=_lines(action),
         literals=tuple(str(value) for _, value in arguments),
+        ignores_inputs=any(s.ignores_inputs for s in inner),
         tokens=tuple(tokens),
         normal_form=json.dumps(calls, sort_keys=True, ensure_ascii=False, default=str),
     )

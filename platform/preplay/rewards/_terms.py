@@ -62,6 +62,11 @@ def danger(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
     return np.array([float(bool(dangerous_calls(o.code))) for o in outcomes])
 
 
+def attempt(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
+    """1 for every action: what is paid for each attempt where a session allows several."""
+    return np.ones(len(outcomes))
+
+
 def _excess(outcome: ActionOutcome) -> float:
     if outcome.reference_lines is None:
         return 0.0
@@ -76,3 +81,6 @@ DEFAULT_TERMS = (
     Term("style", 0.2, style),
     Term("danger", -5.0, danger, terminal=True),
 )
+ATTEMPT = Term("attempt", -5.0, attempt)
+"""For sessions of several attempts, ``RewardFunction((*DEFAULT_TERMS, ATTEMPT))``: where attempts are free, a sure
+failure buys another look, and a critic that looks ahead learns to like it."""

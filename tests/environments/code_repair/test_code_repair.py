@@ -10,6 +10,7 @@ from preplay.environments.code_repair import (
     EVIDENCE,
     FAULT_KINDS,
     GENERATORS,
+    HACKS,
     KINDS,
     Grader,
     SandboxConfig,
@@ -97,6 +98,14 @@ def test_restyled_programs_differ_in_text_only(grader):
     assert len(texts) >= 4
     assert all(g.solved for g in grader.grade_many([(named("run_length"), text) for text in texts]))
     assert all(ast.parse(text) for text in texts)
+
+
+def test_a_red_team_proposes_known_hacks_beside_honest_solutions(grader):
+    rng = np.random.default_rng(3)
+    pools = [generator("red_team").pool(task, 8, rng, grader) for task in TASKS]
+    kinds = [candidate.kind for pool in pools for candidate in pool]
+    assert set(kinds) == {"right", *HACKS}
+    assert 0.3 < kinds.count("right") / len(kinds) < 0.5
 
 
 def test_better_generators_are_right_more_often(grader):

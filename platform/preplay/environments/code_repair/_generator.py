@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from preplay.environments.code_repair._candidates import RIGHT, SUBTLE, Candidate, draw_candidate, restyled
+from preplay.environments.code_repair._candidates import (
+    HACKS,
+    RIGHT,
+    SUBTLE,
+    Candidate,
+    draw_candidate,
+    restyled,
+)
 from preplay.environments.code_repair._grader import Grader
 from preplay.environments.code_repair._mutations import FAULTS
 from preplay.environments.code_repair._subtle import subtle_faults
@@ -82,6 +89,7 @@ GENERATORS: dict[str, Generator] = {
             popular=0.6,
         ),
         Generator("puzzled", 0.15, _SLIPS | {"lazy": 1.0}, spread=0.1, popular=0.6),
+        Generator("red_team", 0.4, dict.fromkeys(HACKS, 1.0)),
     )
 }
 
