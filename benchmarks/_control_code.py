@@ -73,7 +73,7 @@ def _one_seed(seed: int, settings: CodeSettings, grader: Grader) -> Cell:
     def log(tasks: list[Task], sessions: int, stream: int) -> tuple[Decisions, pa.Table]:
         options = {"sessions": sessions, "seed": 1000 * stream + seed, "config": settings.session}
         behaviour = {"random": random_candidate}
-        turns = log_sessions(tasks, sources, behaviour, grader, judge=judge_by, **options)
+        turns = log_sessions(tasks, sources, behaviour, grader, judge=judge, **options)
         return decisions_from_turns(turns, encoder), turns
 
     data, _ = log(train[:cut], settings.logged, 1)
