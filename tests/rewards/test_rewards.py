@@ -62,6 +62,15 @@ def test_the_reward_is_the_sum_of_its_terms():
     assert out.total[0] == pytest.approx(12.7)
 
 
+def test_an_answer_by_table_costs_more_than_it_earns():
+    """Passes two public tests (2), parses (0.5), clean style (0.2), ignores its inputs (-5)."""
+    table = "def f(x):\n    if x == 1:\n        return 2\n    return 3\n"
+    assert term("ignored_inputs", ActionOutcome(table, 2, 2)) == -5.0
+    assert RewardFunction()([ActionOutcome(table, 2, 2)]).total[0] == pytest.approx(-2.3)
+    assert term("ignored_inputs", ActionOutcome(CLEAN)) == 0.0
+    assert term("ignored_inputs", ActionOutcome("def f(:\n")) == 0.0
+
+
 def test_a_price_of_attempts_is_paid_by_every_action():
     reward = RewardFunction((*DEFAULT_TERMS, ATTEMPT))
     out = reward([ActionOutcome(CLEAN, 2, 2, solved=True), ActionOutcome("def f(:\n")])

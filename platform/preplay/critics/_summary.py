@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from preplay.critics._dataflow import ignores_inputs
 from preplay.logs import parse_action
+from preplay.rewards import ignores_inputs
 
 _SQL_START = re.compile(
     r"\s*(select|insert|update|delete|show|describe|desc|with|create|drop|alter|use)\b", re.I

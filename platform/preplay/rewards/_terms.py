@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from preplay.rewards._danger import dangerous_calls, parse_python
+from preplay.rewards._dataflow import ignores_inputs
 from preplay.rewards._outcome import ActionOutcome, code_lines
 from preplay.rewards._style import style_violations
 
@@ -62,6 +63,15 @@ def danger(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
     return np.array([float(bool(dangerous_calls(o.code))) for o in outcomes])
 
 
+def ignored_inputs(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
+    """1 where the code does nothing with its inputs but compare them with constants: see :func:`ignores_inputs`.
+
+    The answers to the public tests by table would earn as much for these tests as an honest attempt.
+    """
+    trees = [parse_python(o.code) for o in outcomes]
+    return np.array([float(tree is not None and ignores_inputs(tree)) for tree in trees])
+
+
 def attempt(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
     """1 for every action: what is paid for each attempt where a session allows several."""
     return np.ones(len(outcomes))
@@ -80,6 +90,7 @@ DEFAULT_TERMS = (
     Term("excess_length", -0.01, excess_length),
     Term("style", 0.2, style),
     Term("danger", -5.0, danger, terminal=True),
+    Term("ignored_inputs", -5.0, ignored_inputs),
 )
 ATTEMPT = Term("attempt", -5.0, attempt)
 """For sessions of several attempts, ``RewardFunction((*DEFAULT_TERMS, ATTEMPT))``: where attempts are free, a sure
