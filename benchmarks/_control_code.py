@@ -1,7 +1,7 @@
 """Code-repair: critics trained on half of the tasks, executed on the other half."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 from benchmarks._control_arms import abstaining, coverage_curve, train_arms
 from benchmarks._control_audit import hacking_audit
 from benchmarks._control_cells import Cell, cells, summarize
-from benchmarks._control_play import Play, judge_by, position, random, result, weighted
+from benchmarks._control_play import Play, judge_by_reward, position, random, result, weighted
 from preplay.control import Controller, pool_size_curve
 from preplay.critics import (
     ActionEncoder,
@@ -34,7 +34,6 @@ from preplay.environments.code_repair import (
     random_candidate,
     split_tasks,
 )
-from preplay.rewards import RewardFunction
 
 SIZES = (1, 2, 4, 8)
 RED_TEAM = 0.1
@@ -46,7 +45,6 @@ class CodeSettings:
     """How much is logged, trained and executed, and by which rules."""
 
     session: SessionConfig
-    reward: RewardFunction = field(default_factory=RewardFunction)
     source: str = "plausible"
     logged: int = 500
     played: int = 128
@@ -67,13 +65,12 @@ def _one_seed(seed: int, settings: CodeSettings, grader: Grader) -> Cell:
     evidence = EVIDENCE if settings.session.evidence else ()
     encoder = ActionEncoder(horizon=settings.session.max_turns, evidence=evidence)
     source = generator(settings.source)
-    judge = judge_by(settings.reward)
     sources = [source] * round(1 / RED_TEAM - 1) + [generator("red_team")]
 
     def log(tasks: list[Task], sessions: int, stream: int) -> tuple[Decisions, pa.Table]:
         options = {"sessions": sessions, "seed": 1000 * stream + seed, "config": settings.session}
         behaviour = {"random": random_candidate}
-        turns = log_sessions(tasks, sources, behaviour, grader, judge=judge, **options)
+        turns = log_sessions(tasks, sources, behaviour, grader, judge=judge_by_reward, **options)
         return decisions_from_turns(turns, encoder), turns
 
     data, _ = log(train[:cut], settings.logged, 1)
@@ -81,7 +78,7 @@ def _one_seed(seed: int, settings: CodeSettings, grader: Grader) -> Cell:
     known = {task.name: task for task in train}
     right = _outcomes(held_turns, known, grader)
     arms = train_arms(data, seed, steps=settings.steps, members=settings.members)
-    play = Play(test, source, grader, settings.session, judge, encoder, settings.played, seed)
+    play = Play(test, source, grader, settings.session, encoder, settings.played, seed)
     cell = _play_all(play, arms, seed)
     for arm in ("classifier (logistic)", "IQL ensemble"):
         threshold = abstaining(arms[arm], held.pools, right)

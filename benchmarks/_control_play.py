@@ -12,7 +12,6 @@ from preplay.environments.code_repair import (
     Generator,
     Grade,
     Grader,
-    Judge,
     Judgement,
     Session,
     SessionConfig,
@@ -22,17 +21,15 @@ from preplay.environments.code_repair import (
 from preplay.rewards import ActionOutcome, RewardFunction, code_lines, dangerous_calls
 from preplay.seeding import numpy_rng
 
+REWARD = RewardFunction()
 
-def judge_by(reward: RewardFunction) -> Judge:
+
+def judge_by_reward(task: Task, code: str, grade: Grade) -> Judgement:
     """The composed reward; dangerous code ends the session."""
-
-    def judge(task: Task, code: str, grade: Grade) -> Judgement:
-        lines = code_lines(task.reference)
-        outcome = ActionOutcome(code, grade.public_passed, grade.public_total, grade.solved, lines)
-        breakdown = reward([outcome])
-        return Judgement(float(breakdown.total[0]), bool(breakdown.terminated[0]))
-
-    return judge
+    lines = code_lines(task.reference)
+    outcome = ActionOutcome(code, grade.public_passed, grade.public_total, grade.solved, lines)
+    breakdown = REWARD([outcome])
+    return Judgement(float(breakdown.total[0]), bool(breakdown.terminated[0]))
 
 
 @dataclass
@@ -55,7 +52,6 @@ class Play:
     source: Generator
     grader: Grader
     config: SessionConfig
-    judge: Judge
     encoder: ActionEncoder
     sessions: int
     seed: int
@@ -73,7 +69,7 @@ class Play:
     def _session(self, number: int, controller: Controller | None) -> Played:
         task = self.tasks[number % len(self.tasks)]
         rng = numpy_rng(self.seed, "play", number)
-        session = Session(task, self.source, self.grader, rng, self.config, self.judge)
+        session = Session(task, self.source, self.grader, rng, self.config, judge_by_reward)
         played = Played()
         while True:
             action = self._action(session, controller, played)

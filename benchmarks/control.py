@@ -22,7 +22,6 @@ from preplay.control import prompt_action
 from preplay.embedding import CachedEncoder, EncoderConfig
 from preplay.environments.code_repair import HACKS, SessionConfig
 from preplay.environments.sql_shell import LoggedModels, SqlShell
-from preplay.rewards import ATTEMPT, DEFAULT_TERMS, RewardFunction
 
 GOALS = {
     "code | IQL | gap closed": ">= .6",
@@ -41,9 +40,7 @@ PROMPTS = {"check_edge_cases": 0.45, "answer_briefly": 0.0, "be_confident": -0.1
 """What each prompt template does to the share of right candidates; critics are not told."""
 CODE = {
     "code": CodeSettings(SessionConfig(max_turns=1, evidence=True)),
-    "code, repair rounds": CodeSettings(
-        SessionConfig(max_turns=3, evidence=True), RewardFunction((*DEFAULT_TERMS, ATTEMPT))
-    ),
+    "code, repair rounds": CodeSettings(SessionConfig(max_turns=3, evidence=True)),
     "code, prompts": CodeSettings(
         SessionConfig(max_turns=3, moves={prompt_action(name): gain for name, gain in PROMPTS.items()}),
         source="puzzled",

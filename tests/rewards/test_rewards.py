@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 
 from preplay.errors import PreplayError
-from preplay.rewards import (
-    ATTEMPT,
-    DEFAULT_TERMS,
-    ActionOutcome,
-    RewardFunction,
-    audit_scores,
-    dangerous_calls,
-    style_violations,
-)
+from preplay.rewards import ActionOutcome, RewardFunction, audit_scores, dangerous_calls, style_violations
 
 CLEAN = "def f(x):\n    return x + 1\n"
 
@@ -69,14 +61,6 @@ def test_an_answer_by_table_costs_more_than_it_earns():
     assert RewardFunction()([ActionOutcome(table, 2, 2)]).total[0] == pytest.approx(-2.3)
     assert term("ignored_inputs", ActionOutcome(CLEAN)) == 0.0
     assert term("ignored_inputs", ActionOutcome("def f(:\n")) == 0.0
-
-
-def test_a_price_of_attempts_is_paid_by_every_action():
-    reward = RewardFunction((*DEFAULT_TERMS, ATTEMPT))
-    out = reward([ActionOutcome(CLEAN, 2, 2, solved=True), ActionOutcome("def f(:\n")])
-    assert out.terms["attempt"].tolist() == [-5.0, -5.0]
-    assert out.total.tolist() == pytest.approx([7.7, -5.0])
-    assert out.terminated.tolist() == [False, False]
 
 
 def test_weights_by_context():

@@ -10,6 +10,5 @@ from ._outcome import code_lines as code_lines
 from ._reward import RewardBreakdown as RewardBreakdown
 from ._reward import RewardFunction as RewardFunction
 from ._style import style_violations as style_violations
-from ._terms import ATTEMPT as ATTEMPT
 from ._terms import DEFAULT_TERMS as DEFAULT_TERMS
 from ._terms import Term as Term

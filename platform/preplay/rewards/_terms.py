@@ -72,11 +72,6 @@ def ignored_inputs(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
     return np.array([float(tree is not None and ignores_inputs(tree)) for tree in trees])
 
 
-def attempt(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
-    """1 for every action: what is paid for each attempt where a session allows several."""
-    return np.ones(len(outcomes))
-
-
 def _excess(outcome: ActionOutcome) -> float:
     if outcome.reference_lines is None:
         return 0.0
@@ -92,6 +87,3 @@ DEFAULT_TERMS = (
     Term("danger", -5.0, danger, terminal=True),
     Term("ignored_inputs", -5.0, ignored_inputs),
 )
-ATTEMPT = Term("attempt", -5.0, attempt)
-"""For sessions of several attempts, ``RewardFunction((*DEFAULT_TERMS, ATTEMPT))``: where attempts are free, a sure
-failure buys another look, and a critic that looks ahead learns to like it."""
