@@ -3,6 +3,7 @@
 Shapes: B branches, H steps, N = rows that were alive.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,11 @@ from torch import Tensor
 
 from preplay_rllib import _replay
 from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Imagined
+from preplay_rllib._module import IMAGINED
+
+
+_RARE = 2
+"""An action is rare that the policy itself would take no more often than chance makes it."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,8 @@ def _batch(policy, steps, branching: Branching) -> Batch:
     names = (Columns.OBS, Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS)
     columns = {name: torch.stack([row[name] for row, _, _ in steps])[alive] for name in names}
     columns[Postprocessing.ADVANTAGES] = _scaled(advantages[alive], anything=bool(reward[alive].any()))
+    if policy.mix and policy.model_config["rare_actions"]:
+        columns |= _at_full_strength(policy, columns)
     columns[Postprocessing.VALUE_TARGETS] = (advantages + values)[alive]
     return Batch(
         columns={name: column.cpu().numpy() for name, column in columns.items()},
@@ -158,6 +166,15 @@ def advantage(
         running = delta[t] + gamma * lambda_ * running * follows
         advantages[t] = running
     return advantages * alive
+
+
+def _at_full_strength(policy, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Rare actions that turned out well are learned as any other; those that turned out badly are left out."""
+    advantages = columns[Postprocessing.ADVANTAGES]
+    by_chance = policy.mix / columns[Columns.ACTION_DIST_INPUTS].shape[-1]
+    rare = columns[Columns.ACTION_LOGP] < math.log(_RARE * by_chance)
+    kept = torch.where(rare & (advantages < 0), 0.0, advantages)
+    return {Postprocessing.ADVANTAGES: kept, IMAGINED: torch.ones_like(kept)}
 
 
 def _scaled(advantages: Tensor, anything: bool) -> Tensor:

@@ -102,6 +102,9 @@ class RehearsalSettings(BaseModel):
     """β of the first-visit bonus β / √N on the real stream: N episodes so far have visited this observation."""
     uniform_mix: float = Field(0.05, ge=0, lt=1)
     """The policy acts by (1 - ε) π + ε / A."""
+    rare_actions: bool = True
+    """In imagination, actions that only chance takes teach the policy at full strength where they turn out well (PPO).
+    Without it, a policy that has settled on the wrong thing cannot be talked out of it."""
 
     @model_validator(mode="after")
     def _ratio_is_a_share(self) -> "RehearsalSettings":

@@ -1,12 +1,18 @@
 """RehearsalPPO as a user runs it: it rehearses, curves repeat, checkpoints hold everything (traps 38, 42, 43)."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
+from ray.rllib.core import Columns
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from preplay.errors import PreplayError
 from preplay_rllib import RehearsalPPOConfig
-from preplay_rllib._module import mix_uniform
+from preplay_rllib._imagine import _at_full_strength
+from preplay_rllib._module import IMAGINED, MixedPPOModule, mix_uniform
 
 
 def curve(algorithm, steps: int) -> list[dict]:
@@ -80,6 +86,50 @@ def test_mixing_is_exact():
     mixed = torch.softmax(mix_uniform(logits, 0.05), -1)
     assert torch.allclose(mixed, 0.95 * torch.softmax(logits, -1) + 0.05 / 4)
     assert torch.allclose(torch.exp(mix_uniform(logits, 0.05)).sum(), torch.tensor(1.0))
+
+
+@pytest.fixture
+def settled():
+    """A policy of four actions that would take the first one nearly always, mixed with chance: .05 / 4."""
+    module = RLModuleSpec(
+        module_class=MixedPPOModule,
+        observation_space=gym.spaces.Box(-1, 1, (3,), np.float32),
+        action_space=gym.spaces.Discrete(4),
+        catalog_class=PPOCatalog,
+        model_config={"fcnet_hiddens": [8], "uniform_mix": 0.05, "rare_actions": True},
+    ).build()
+    with torch.no_grad():
+        module.pi.net.mlp[-1].bias[:] = torch.tensor([30.0, 0.0, 0.0, 0.0])
+    return module
+
+
+def slope(module, batch: dict) -> np.ndarray:
+    """Gradient of log-probability of action 3 by the four logits."""
+    bias = module.pi.net.mlp[-1].bias
+    logits = module.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
+    (gradient,) = torch.autograd.grad(torch.log_softmax(logits, -1)[:, 3].mean(), bias)
+    return gradient.numpy()
+
+
+def test_an_action_that_only_chance_takes_is_learned_from_imagination_alone(settled):
+    """(e_3 - p) with p = (.95 + .0125, .0125, .0125, .0125) of imagined rows; next to nothing of real ones."""
+    observations = {Columns.OBS: torch.zeros(2, 3)}
+    assert np.abs(slope(settled, observations)).max() < 1e-6
+    imagined = slope(settled, observations | {IMAGINED: torch.ones(2)})
+    assert imagined.tolist() == pytest.approx([-0.9625, -0.0125, -0.0125, 0.9875], abs=1e-4)
+
+
+def test_rare_actions_that_turn_out_badly_are_left_out(settled):
+    logits = settled.forward_train({Columns.OBS: torch.zeros(1, 3)})[Columns.ACTION_DIST_INPUTS]
+    p = torch.softmax(logits, -1)[0]
+    columns = {
+        Columns.ACTION_DIST_INPUTS: logits.expand(4, 4),
+        Columns.ACTION_LOGP: torch.log(p[[0, 0, 1, 1]]),
+        Postprocessing.ADVANTAGES: torch.tensor([1.0, -1.0, 1.0, -1.0]),
+    }
+    changed = _at_full_strength(settled, columns)
+    assert changed[Postprocessing.ADVANTAGES].tolist() == [1.0, -1.0, 1.0, 0.0]
+    assert changed[IMAGINED].tolist() == [1.0] * 4
 
 
 def test_unknown_and_impossible_settings_are_refused_in_plain_words():
