@@ -125,6 +125,11 @@ class Engine:
     def verdict(self, real_steps: int) -> Verdict:
         return self.gates.verdict(real_steps) if self.mixes(real_steps) else Verdict("real_ratio 1")
 
+    @property
+    def rounds(self) -> int:
+        """Rounds of imagination that belong to this training step, whether or not they may be taken."""
+        return self.settings.rounds + round(self.settings.more_rounds * self.gates.success_rate)
+
     def mixes(self, real_steps: int) -> bool:
         """Whether the schedule has any imagined rows after this many real steps."""
         return at(self.settings.real_ratio, real_steps) < 1

@@ -17,7 +17,6 @@ from preplay_rllib import _replay
 from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Imagined
 from preplay_rllib._module import IMAGINED
 
-
 _RARE = 2
 """An action is rare that the policy itself would take no more often than chance makes it."""
 

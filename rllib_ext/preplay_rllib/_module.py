@@ -8,7 +8,6 @@ from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import DefaultPP
 from ray.rllib.core import Columns
 from torch import Tensor
 
-
 IMAGINED = "imagined"
 """Column of imagined rows: they teach at full strength."""
 

@@ -109,7 +109,7 @@ class RehearsalPPO(RehearsalMixin, PPO):
         learned = self.learners.update(
             episodes=self.engine.bonus.shaped(episodes),
             timesteps=timesteps,
-            num_epochs=self.options.num_epochs if verdict.open else self.engine.settings.closed_epochs,
+            num_epochs=self.options.num_epochs if verdict.open else self._closed_epochs(len(rows["episode"])),
             minibatch_size=self.options.minibatch_size,
             shuffle_batch_per_epoch=self.options.shuffle_batch_per_epoch,
         )
@@ -124,13 +124,20 @@ class RehearsalPPO(RehearsalMixin, PPO):
             disagreement=float(np.mean([b.mean_disagreement for b in batches])) if batches else None,
         )
 
+    def _closed_epochs(self, real_rows: int) -> int:
+        """Passes over the real rows while rehearsal is closed: as many gradient steps as with it, so a task whose
+        model is no good is learned as it would be without one."""
+        settings, options = self.engine.settings, self.options
+        imagined = self.engine.rounds * settings.imagined_epochs * settings.imagined_minibatches
+        return options.num_epochs + round(imagined * options.minibatch_size / real_rows)
+
     def _rehearse(self, real_rows: int, steps: int, timesteps: dict[str, Any]) -> list[Batch]:
         """Rounds of branches under the newest policy, each followed by an update on them."""
         settings, engine = self.engine.settings, self.engine
         per_round = settings.imagined_rows(real_rows, steps) / settings.rounds
         branches = max(1, round(per_round / engine.horizon(steps)))
         batches = []
-        for index in range(settings.rounds):
+        for index in range(engine.rounds):
             starts = engine.starts(branches, "starts", index)
             batch = engine.branch(self.learners, starts, steps, "round", index)
             if len(batch.columns[Postprocessing.ADVANTAGES]) < settings.min_rows:

@@ -22,24 +22,26 @@ class RehearsalSettings(BaseModel):
     """How real and imagined experience are mixed.
 
     Per training step with n real rows, ``n (1 - real_ratio) / real_ratio`` imagined rows are made in ``rounds`` equal
-    parts, each from branches of ``horizon`` steps under the newest policy. The on-policy defaults are the ones that
-    worked on MiniGrid with 512 real rows per step: 4 rounds of 256 branches of 15 steps.
+    parts, each from branches of ``horizon`` steps under the newest policy; ``more_rounds`` of the same size come on
+    top as the task succeeds. The on-policy defaults are the ones that worked on MiniGrid with 512 real rows per step:
+    4 to 16 rounds of 256 branches of 15 steps.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     real_ratio: Schedule = 1 / 31
-    """Share of real rows among all rows trained on, in (0, 1]; 1 switches rehearsal off."""
+    """Share of real rows among all rows trained on, not counting ``more_rounds``, in (0, 1]; 1: no rehearsal."""
     imagined_weight: float = Field(1.0, ge=0)
     """λ: factor on the imagined rows' advantages (PPO) or losses (DQN, SAC)."""
     horizon: Schedule = 15
     rounds: int = Field(4, ge=1)
+    more_rounds: int = Field(12, ge=0)
+    """Further rounds of the same size, times the share of the newest real episodes that succeeded: what the policy
+    can do is drilled; as long as it hardly succeeds, much rehearsal keeps it from looking further in the world
+    (DoorKey-6x6)."""
     imagined_epochs: int = Field(1, ge=1)
     imagined_minibatches: int = Field(4, ge=1)
     """Gradient steps per pass over the imagined rows of one round."""
-    closed_epochs: int = Field(24, ge=1)
-    """Passes of PPO over the real rows while rehearsal is closed: the gradient steps are spent either way, so a task
-    whose model is no good is learned as it would be without one. (16 x 2 real + 4 rounds x 4 imagined = 24 x 2.)"""
     success_starts: float = Field(0.5, ge=0, le=1)
     """Share of branches that start on the way to a past success, times the real failure rate: where the task succeeds
     by itself, such starts would only make the critic think that all is well."""
@@ -103,8 +105,8 @@ class RehearsalSettings(BaseModel):
     uniform_mix: float = Field(0.05, ge=0, lt=1)
     """The policy acts by (1 - ε) π + ε / A."""
     rare_actions: bool = True
-    """In imagination, actions that only chance takes teach the policy at full strength where they turn out well (PPO).
-    Without it, a policy that has settled on the wrong thing cannot be talked out of it."""
+    """In imagination, actions that only chance takes teach the policy at full strength where they turn out well
+    (PPO). Without it, a policy that has settled on the wrong thing stays there (LavaGapS5)."""
 
     @model_validator(mode="after")
     def _ratio_is_a_share(self) -> "RehearsalSettings":

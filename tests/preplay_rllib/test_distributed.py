@@ -17,7 +17,7 @@ def config(seed=0):
         RehearsalPPOConfig()
         .environment(MiniGrid, env_config={"id": "MiniGrid-Empty-5x5-v0"})
         .debugging(seed=seed, log_level="ERROR")
-        .rehearsal(real_ratio=0.2, rounds=1, gates=False, closed_epochs=4)
+        .rehearsal(real_ratio=0.2, rounds=1, more_rounds=0, gates=False)
         .reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
     )
 """

@@ -22,7 +22,7 @@ SMALL = RehearsalRunConfig(
     task="MiniGrid-Empty-5x5-v0",
     real_steps=1500,
     checkpoint_every=1,
-    rehearsal={"real_ratio": 0.2, "rounds": 1, "closed_epochs": 4},
+    rehearsal={"real_ratio": 0.2, "rounds": 1, "more_rounds": 0},
     training={"num_epochs": 4},
 )
 
