@@ -107,14 +107,20 @@ def rehearsal(**options: Any) -> AlgorithmConfig:
 
 
 def matched() -> AlgorithmConfig:
-    """The second bar: same collector, bonus and gradient steps per real step (16 x 2 real + 4 x 4 imagined = 24 x 2),
-    no world model."""
-    return RehearsalPPOConfig().rehearsal(real_ratio=1.0, model_updates=0)
+    """The second bar: same collector, bonus and number of gradient steps per real step (all on real rows, as many more
+    as there are more rounds of rehearsal at this rate of success), no world model."""
+    return rehearsal(real_ratio=1.0, model_updates=0)
+
+
+def matched_fewer() -> AlgorithmConfig:
+    """``matched`` with the gradient steps of four rounds, however often it succeeds."""
+    return rehearsal(real_ratio=1.0, model_updates=0, more_rounds=0)
 
 
 ARMS = {
     "ppo": ppo,
     "matched": matched,
+    "matched-fewer": matched_fewer,
     "rehearsal": rehearsal,
     "dqn": lambda: tune_dqn(DQNConfig()),
     "rehearsal-dqn": lambda: tune_dqn(RehearsalDQNConfig()),
@@ -130,6 +136,8 @@ ABLATIONS = {
     "no-memory-no-gates": lambda: rehearsal(memory=False, gates=False),
     "no-bonus": lambda: rehearsal(bonus=0.0),
     "no-mixing": lambda: rehearsal(uniform_mix=0.0),
+    "no-rare-actions": lambda: rehearsal(rare_actions=False),
+    "no-more-rounds": lambda: rehearsal(more_rounds=0),
     "no-success-starts": lambda: rehearsal(success_starts=0.0),
 }
 """``placebo`` has an untrained model, ``placebo-open`` no gates either."""

@@ -42,7 +42,7 @@ ON_POLICY, DQN, SAC = ("rehearsal", "matched", "ppo"), ("rehearsal-dqn", "dqn"),
 PRESETS = {
     "debug": (Part(_rooms("DoorKey-5x5"), ("rehearsal", "matched"), 2),),
     "full": (
-        Part(ROOMS, ON_POLICY, 10),
+        Part(ROOMS, (*ON_POLICY, "matched-fewer"), 10),
         Part((MEMORY_TASK,), ON_POLICY, 5),
         Part(("CartPole-v1",), (*ON_POLICY, *DQN, *SAC), 5),
         Part(_rooms("Empty-8x8", "DoorKey-5x5"), DQN, 5),
