@@ -107,7 +107,7 @@ def rehearsal(**options: Any) -> AlgorithmConfig:
 
 
 def matched() -> AlgorithmConfig:
-    """The second bar: same collector, bonus and number of gradient steps per real step (all on real rows, as many more
+    """The second bar: same collector, bonus and number of gradient steps per real step (on real rows, as many more
     as there are more rounds of rehearsal at this rate of success), no world model."""
     return rehearsal(real_ratio=1.0, model_updates=0)
 
