@@ -25,6 +25,7 @@ Audit = Annotated[str, typer.Option("--audit", help="Folder of the audit log.")]
 class Algorithm(StrEnum):
     """How a critic learns."""
 
+    auto = "auto"
     iql = "iql"
     cql = "cql"
     awr = "awr"
@@ -55,9 +56,10 @@ def train(
         Algorithm,
         typer.Option(
             help="IQL, CQL, an actor-critic, advantage-weighted or plain cloning; or a calibrated classifier of "
-            "immediate success."
+            "immediate success. By default the logistic classifier where the logs say of each action whether it was "
+            "right (extras.solved), else IQL."
         ),
-    ] = Algorithm.iql,
+    ] = Algorithm.auto,
     members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,
     steps: Annotated[int, typer.Option(help="Steps of training per network.")] = 400,
     gamma: Annotated[float, typer.Option(min=0, max=1, help="Discount of one turn.")] = 0.95,
@@ -73,19 +75,27 @@ def train(
     Example: `preplay critic train runs/mine/dataset --output runs/mine/critic --members 3`
     """
     from preplay.control import train_from_dataset
-    from preplay.critics import CriticConfig
+    from preplay.critics import CriticConfig, saved_algorithm
 
-    name = algorithm.value
+    name, auto = algorithm.value, algorithm is Algorithm.auto
     if name == "logistic" or name == "boosting":
         config = name
     else:
-        config = CriticConfig(algorithm=name, members=members, steps=steps, gamma=gamma)
+        config = CriticConfig(
+            algorithm="iql" if name == "auto" else name, members=members, steps=steps, gamma=gamma
+        )
     with console.status("Encoding states and actions, then training"):
         metrics = train_from_dataset(
-            dataset, output, config, seed=seed or 0, embed=embed, cache=cache_folder(cache)
+            dataset,
+            output,
+            config,
+            seed=seed or 0,
+            cache=cache_folder(cache),
+            graded="logistic" if auto else None,
+            embed=embed,
         )
     _print("Critic on held-out tasks", asdict(metrics))
-    console.print(f"Critic written to [bold]{output}[/].")
+    console.print(f"Critic ({saved_algorithm(output)}) written to [bold]{output}[/].")
 
 
 def evaluate(dataset: Dataset, critic: CriticFolder) -> None:

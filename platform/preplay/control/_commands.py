@@ -52,17 +52,21 @@ def train_from_dataset(
     *,
     seed: int,
     cache: Path,
+    graded: ClassifierKind | None = None,
     horizon: int | None = None,
     embed: bool | None = None,
 ) -> CriticMetrics:
     """Train on three quarters of a dataset's tasks, measure on the rest, write the critic (or plain classifier).
 
     Args:
+        graded: The classifier to train instead where the logs say of each action whether it was right.
         embed: Whether the critic reads sentence embeddings beside the actions' structure; by default where most
             actions are plain text, whose structure says little.
         cache: Folder in which embeddings are kept for the next time, where there are any.
     """
     turns = load_turns(dataset)
+    if graded and says_what_was_right(turns):
+        config = graded
     encoder = encoder_for(turns, EncoderConfig(), cache, embed=embed, horizon=horizon)
     train, held = split_groups(
         decisions_from_turns(turns, encoder), HELD_OUT, numpy_rng(seed, "held-out tasks")
@@ -100,6 +104,12 @@ def encoder_for(
     if embed or (embed is None and shares.get(PLAIN, 0.0) > 0.5):
         encoder.encoder = embedded_encoder(decision_texts(turns, encoder), config, cache)
     return encoder
+
+
+def says_what_was_right(turns: pa.Table) -> bool:
+    """Whether each turn's ``extras["solved"]`` tells if its action was right, and some were and some were not."""
+    known = {json.loads(text).get("solved") if text else None for text in turns["extras"].to_pylist()}
+    return known == {True, False}
 
 
 def evidence_names(turns: pa.Table) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from ._losses import expectile_loss as expectile_loss
 from ._losses import td_loss as td_loss
 from ._store import load_scorer as load_scorer
 from ._store import save_scorer as save_scorer
+from ._store import saved_algorithm as saved_algorithm
 from ._summary import ActionSummary as ActionSummary
 from ._summary import summarize as summarize
 from ._train import train_critic as train_critic

@@ -48,6 +48,12 @@ def save_scorer(
     return open_artifact(uri, KIND)
 
 
+def saved_algorithm(uri: str | Path) -> str:
+    """How the critic or classifier that is saved there was trained: ``iql``, ``logistic``, ..."""
+    config = open_artifact(uri, KIND).manifest.config
+    return config["classifier"]["kind"] if "classifier" in config else config["critic"]["algorithm"]
+
+
 def load_scorer(uri: str | Path, expect: EncoderFingerprint | None = None) -> Critic | RewardClassifier:
     """Read what :func:`save_scorer` wrote.
 
