@@ -22,6 +22,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.sac import SACConfig
 from ray.rllib.core import Columns
 
+from benchmarks._rehearsal_replayed import ReplayedPPOConfig
 from preplay_rllib import (
     OPTIMAL_RETURN,
     MiniGrid,
@@ -129,6 +130,7 @@ ARMS = {
     "dreamer": dreamer,
 }
 ABLATIONS = {
+    "replayed": ReplayedPPOConfig,
     "placebo": lambda: rehearsal(model_updates=0),
     "placebo-open": lambda: rehearsal(model_updates=0, gates=False),
     "no-gates": lambda: rehearsal(gates=False),
@@ -140,7 +142,8 @@ ABLATIONS = {
     "no-more-rounds": lambda: rehearsal(more_rounds=0),
     "no-success-starts": lambda: rehearsal(success_starts=0.0),
 }
-"""``placebo`` has an untrained model, ``placebo-open`` no gates either."""
+"""``replayed`` looks at real branches again instead of imagining them, ``placebo`` has an untrained model,
+``placebo-open`` no gates either."""
 ARMS |= ABLATIONS
 
 
