@@ -122,8 +122,12 @@ if __name__ == "__main__":
         run,
         title="Rehearsal: real steps to 0.9 of the optimal return",
         goals={
-            "DoorKey-5x5 rehearsal / matched": "<= 0.67",
-            "DoorKey-5x5 rehearsal / ppo": "<= 0.25",
-            "DoorKey-5x5 exact_10": ">= 0.9",
+            f"{short(task)} {metric}": goal
+            for task in ROOMS
+            for metric, goal in (
+                ("rehearsal / matched", "<= 0.67 on four"),
+                ("rehearsal / ppo", "<= 0.25"),
+                ("exact_10", ">= 0.9"),
+            )
         },
     )
