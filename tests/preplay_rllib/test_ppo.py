@@ -10,7 +10,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from preplay.errors import PreplayError
-from preplay_rllib import RehearsalPPOConfig
+from preplay_rllib import GridTracker, RehearsalPPOConfig, RehearsalSettings
+from preplay_rllib._engine import Engine
 from preplay_rllib._imagine import _at_full_strength
 from preplay_rllib._module import IMAGINED, MixedPPOModule, mix_uniform
 
@@ -63,7 +64,9 @@ def test_same_seed_same_curve_and_resume_goes_on_with_it(ray2, ppo_config, tmp_p
 def test_an_untrained_model_is_switched_off_and_the_metrics_say_so(ray2, ppo_config):
     algorithm = ppo_config(model_updates=0).build_algo()
     points = curve(algorithm, 3)
+    instead = algorithm._closed_epochs(512)
     algorithm.stop()
+    assert instead == 16 + 4  # 2 rounds of 4 gradient steps are 4 passes of 2
     assert points[-1]["open"] == 0.0
     assert points[-1]["closed_poor_model"] == 1.0
     assert points[-1]["imagined_rows"] == 0.0
@@ -130,6 +133,15 @@ def test_rare_actions_that_turn_out_badly_are_left_out(settled):
     changed = _at_full_strength(settled, columns)
     assert changed[Postprocessing.ADVANTAGES].tolist() == [1.0, -1.0, 1.0, 0.0]
     assert changed[IMAGINED].tolist() == [1.0] * 4
+
+
+def test_rounds_of_rehearsal_grow_with_the_success_of_the_newest_episodes():
+    engine = Engine(RehearsalSettings(rounds=4, more_rounds=12), GridTracker(), 0, 0.99, 0.95)
+    assert engine.rounds == 4
+    engine.gates.observe_ends(successes=5, episodes=10)
+    assert engine.rounds == 10
+    engine.gates.observe_ends(successes=50, episodes=50)
+    assert engine.rounds == 16
 
 
 def test_unknown_and_impossible_settings_are_refused_in_plain_words():
