@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from preplay.errors import PreplayError
 from preplay.stage import connect
 from preplay_rllib._curve import Curve, Point
@@ -71,6 +73,8 @@ def train_rehearsal(
     logging.getLogger("ray").setLevel(logging.ERROR)
     connect()
     algorithm = algorithm_config(config).build_algo()
+    if len(algorithm.env_runner.module.observation_space.shape) == 1:
+        torch.set_num_threads(1)  # small networks: two threads gain nothing, and on a busy machine lose much
     try:
         curve = _restore(algorithm, out) if resume else Curve(out, [])
         with curve:
