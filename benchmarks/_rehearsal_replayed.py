@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.core import Columns
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.learner_group import LearnerGroup
 
 from preplay_rllib import RehearsalPPO, RehearsalPPOConfig
 from preplay_rllib._engine import Engine, call_first
-from preplay_rllib._imagine import Batch, Branching, _batch, learner_modules
+from preplay_rllib._imagine import Batch, Branching, act, batch_of, learner_modules
 from preplay_rllib._model import Imagined
 from preplay_rllib._replay import Columns as Rows
 from preplay_rllib._replay import Replay
@@ -46,9 +45,8 @@ class ReplayedPPO(RehearsalPPO):
 class _ReplayedEngine(Engine):
     def starts(self, branches: int, *stream: str | int) -> Rows:
         """H + 1 rows per branch, columns [H + 1, B, ...], and ``known``: whether the episode went so far."""
-        s = self.settings
-        share = s.success_starts * (1 - self.gates.success_rate)
-        first = self.replay._mixed(branches, share, "on_success", self.rng(*stream), s.newest_starts)
+        newest, rng = self.settings.newest_starts, self.rng(*stream)
+        first = self.replay._mixed(branches, self.success_share, "on_success", rng, newest)
         rows, known = follow(self.replay, first, self.horizon(0) + 1)
         return self.replay._take(rows) | {"known": known}
 
@@ -73,7 +71,7 @@ def follow(replay: Replay, first: np.ndarray, count: int) -> tuple[np.ndarray, n
 def _replay_branches(learner: Learner, rows: Rows, branching: Branching) -> Batch:
     """The rows as PPO trains on imagined ones: under the newest policy's probabilities and values."""
     modules: Any = learner_modules(learner, branching.seed)
-    policy, model, _ = modules
+    policy, model, generator = modules
     known, ended = torch.as_tensor(rows["known"]), torch.as_tensor(rows["terminated"])
     seen = [
         model.observe(model.states({k: v[t] for k, v in rows.items()}, learner.device))
@@ -81,26 +79,17 @@ def _replay_branches(learner: Learner, rows: Rows, branching: Branching) -> Batc
     ]
     steps = []
     for t in range(len(known) - 1):
-        out = policy.forward_train({Columns.OBS: seen[t]})
-        logits, action = out[Columns.ACTION_DIST_INPUTS], torch.as_tensor(rows["action"][t])
-        acted = {
-            Columns.OBS: seen[t],
-            Columns.ACTIONS: action,
-            Columns.ACTION_LOGP: policy.get_exploration_action_dist_cls().from_logits(logits).logp(action),
-            Columns.ACTION_DIST_INPUTS: logits,
-            Columns.VF_PREDS: policy.compute_values({}, embeddings=out[Columns.EMBEDDINGS]),
-        }
         success = torch.as_tensor(rows["success"][t])
-        taken = torch.as_tensor(rows["step"][t]) + 1
         happened = Imagined(
             state=None,
             observation=seen[t + 1],
-            reward=success * (1 - 0.9 * taken / model.max_steps),
+            reward=model.reward(success, torch.as_tensor(rows["step"][t]) + 1),
             terminated=ended[t],
             success=success,
             truncated=torch.zeros_like(success),
             worth=success.float(),
             disagreement=torch.zeros(len(success)),
         )
-        steps.append((acted, happened, known[t] & (ended[t] | known[t + 1])))
-    return _batch(policy, steps, branching)
+        taken = act(policy, seen[t], generator, torch.as_tensor(rows["action"][t]))
+        steps.append((taken, happened, known[t] & (ended[t] | known[t + 1])))
+    return batch_of(policy, steps, branching)

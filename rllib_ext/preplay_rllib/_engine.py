@@ -100,9 +100,14 @@ class Engine:
 
     def starts(self, branches: int, *stream: str | int) -> Columns:
         """Real rows to branch from."""
-        s = self.settings
-        share = s.success_starts * (1 - self.gates.success_rate)
-        return self.replay.starts(branches, share, s.newest_starts, self.rng(*stream))
+        return self.replay.starts(
+            branches, self.success_share, self.settings.newest_starts, self.rng(*stream)
+        )
+
+    @property
+    def success_share(self) -> float:
+        """Share of branches that start on the way to a past success."""
+        return self.settings.success_starts * (1 - self.gates.success_rate)
 
     def branch(self, learners: LearnerGroup, starts: Columns, real_steps: int, *stream: str | int) -> Batch:
         """On-policy branches from these rows."""
@@ -116,6 +121,7 @@ class Engine:
             max_disagreement=self.settings.max_disagreement,
             gamma=self._gamma,
             lambda_=self._lambda,
+            rare_actions=self.settings.rare_actions,
             seed=derive_seed(self.seed, "branch", self.iteration, *stream),
         )
 

@@ -70,6 +70,10 @@ class GridModule(EnsembleModule):
         shown = torch.where(_belief.visible(view, self.see_through), view, UNSEEN)
         return _one_hot(shown).reshape(len(shown), VIEW_SIZE)
 
+    def reward(self, success: Tensor, steps: Tensor) -> Tensor:
+        """MiniGrid's, by the steps that an episode has taken: nothing but success is worth anything."""
+        return success * (1 - 0.9 * steps / self.max_steps)
+
     def step(self, state: Belief, action: Tensor, generator: torch.Generator | None) -> Imagined:
         rows, device = torch.arange(len(action), device=action.device), action.device
         out = self._local(state.grid, action)
@@ -85,7 +89,7 @@ class GridModule(EnsembleModule):
         return Imagined(
             state=after,
             observation=self.observe(after),
-            reward=success * (1 - 0.9 * steps / self.max_steps),
+            reward=self.reward(success, steps),
             terminated=outcome.terminated,
             success=success,
             truncated=steps >= self.max_steps,

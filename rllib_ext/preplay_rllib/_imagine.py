@@ -15,7 +15,7 @@ from torch import Tensor
 
 from preplay_rllib import _replay
 from preplay_rllib._model import WORLD_MODEL, EnsembleModule, Imagined
-from preplay_rllib._module import IMAGINED
+from preplay_rllib._module import IMAGINED, MixedPPOModule
 
 _RARE = 2
 """An action is rare that the policy itself would take no more often than chance makes it."""
@@ -29,6 +29,7 @@ class Branching:
     max_disagreement: float
     gamma: float
     lambda_: float
+    rare_actions: bool
     seed: int
 
 
@@ -42,6 +43,10 @@ class Batch:
     mean_disagreement: float
 
 
+Step = tuple[dict[str, Tensor], Imagined, Tensor]
+"""Of B branches: what was done and thought, what it led to, and which of them were alive, bool [B]."""
+
+
 @torch.no_grad()
 def imagine_on_policy(learner: Learner, starts: _replay.Columns, branching: Branching) -> Batch:
     """Branches under the newest policy with their advantages (GAE, cut branches bootstrapped)."""
@@ -49,17 +54,17 @@ def imagine_on_policy(learner: Learner, starts: _replay.Columns, branching: Bran
     state = model.states(starts, learner.device)
     observation = model.observe(state)
     alive = torch.ones(len(observation), dtype=torch.bool, device=learner.device)
-    steps: list[tuple[dict[str, Tensor], Imagined, Tensor]] = []
+    steps: list[Step] = []
     for _ in range(branching.horizon):
-        acted = _act(policy, observation, generator)
+        acted = act(policy, observation, generator)
         imagined = model.step(state, acted[Columns.ACTIONS], generator)
         alive = alive & (imagined.disagreement < branching.max_disagreement)
-        steps.append((acted | {Columns.OBS: observation}, imagined, alive))
+        steps.append((acted, imagined, alive))
         alive = alive & ~imagined.terminated & ~imagined.truncated
         state, observation = imagined.state, imagined.observation
         if not alive.any():
             break
-    return _batch(policy, steps, branching)
+    return batch_of(policy, steps, branching)
 
 
 @torch.no_grad()
@@ -95,16 +100,18 @@ def learner_modules(learner: Learner, seed: int):
     return modules[DEFAULT_MODULE_ID].unwrapped(), model, generator
 
 
-def _act(policy, observation: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
-    """Actions of the policy with their log-probabilities and the values of where they were taken."""
+def act(
+    policy, observation: Tensor, generator: torch.Generator, action: Tensor | None = None
+) -> dict[str, Tensor]:
+    """Actions of the policy (or these) with their log-probabilities and the values of where they were taken."""
     out = policy.forward_train({Columns.OBS: observation})
     logits = out[Columns.ACTION_DIST_INPUTS]
     dist = policy.get_exploration_action_dist_cls().from_logits(logits)
-    if hasattr(policy.action_space, "n"):
-        action = torch.multinomial(torch.softmax(logits, -1), 1, generator=generator).squeeze(1)
-    else:
-        action = dist.sample()
+    if action is None:
+        discrete = hasattr(policy.action_space, "n")
+        action = _draw(logits, generator) if discrete else dist.sample()
     return {
+        Columns.OBS: observation,
         Columns.ACTIONS: action,
         Columns.ACTION_LOGP: dist.logp(action),
         Columns.ACTION_DIST_INPUTS: logits,
@@ -112,7 +119,12 @@ def _act(policy, observation: Tensor, generator: torch.Generator) -> dict[str, T
     }
 
 
-def _batch(policy, steps, branching: Branching) -> Batch:
+def _draw(logits: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.multinomial(torch.softmax(logits, -1), 1, generator=generator).squeeze(1)
+
+
+def batch_of(policy, steps: list[Step], branching: Branching) -> Batch:
+    """What PPO trains on, from the steps of branches."""
     alive = torch.stack([a for _, _, a in steps])  # [H, B]
     values = torch.stack([row[Columns.VF_PREDS] for row, _, _ in steps])
     last = steps[-1][1].observation
@@ -133,7 +145,7 @@ def _batch(policy, steps, branching: Branching) -> Batch:
     names = (Columns.OBS, Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS)
     columns = {name: torch.stack([row[name] for row, _, _ in steps])[alive] for name in names}
     columns[Postprocessing.ADVANTAGES] = _scaled(advantages[alive], anything=bool(reward[alive].any()))
-    if policy.mix and policy.model_config["rare_actions"]:
+    if branching.rare_actions and isinstance(policy, MixedPPOModule) and policy.mix:
         columns |= _at_full_strength(policy, columns)
     columns[Postprocessing.VALUE_TARGETS] = (advantages + values)[alive]
     return Batch(
@@ -167,7 +179,7 @@ def advantage(
     return advantages * alive
 
 
-def _at_full_strength(policy, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+def _at_full_strength(policy: MixedPPOModule, columns: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rare actions that turned out well are learned as any other; those that turned out badly are left out."""
     advantages = columns[Postprocessing.ADVANTAGES]
     by_chance = policy.mix / columns[Columns.ACTION_DIST_INPUTS].shape[-1]

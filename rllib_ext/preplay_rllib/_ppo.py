@@ -67,9 +67,7 @@ class RehearsalPPOConfig(RehearsalConfigMixin, PPOConfig):
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
-        settings = self.rehearsal_settings
-        own = {"uniform_mix": settings.uniform_mix, "rare_actions": settings.rare_actions}
-        return super()._model_config_auto_includes | own
+        return super()._model_config_auto_includes | {"uniform_mix": self.rehearsal_settings.uniform_mix}
 
 
 class RehearsalPPO(RehearsalMixin, PPO):

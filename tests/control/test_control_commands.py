@@ -81,6 +81,8 @@ def test_trajectories_of_a_noisy_expert_train_a_critic_that_drives(dataset):
     assert evidence_names(turns) == EVIDENCE
     assert set(turns["policy"].to_pylist()) == {"noisy expert"}
     assert "Critic (logistic)" in run("critic", "train", data, "--output", critic)  # these logs are graded
+    ensemble = run("critic", "train", data, "--output", str(dataset / "two"), "--members", "2")
+    assert "Critic (iql)" in ensemble  # what was asked of networks is not dropped
     out = run("control", "simulate", "--critic", critic, "--sessions", "8", "--generator", "reckless")
     played = measured(out)
     assert float(played["success with critic"]) >= float(played["success without critic"])

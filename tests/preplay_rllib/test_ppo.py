@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
+from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import DefaultPPOTorchRLModule
 from ray.rllib.core import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.evaluation.postprocessing import Postprocessing
@@ -99,7 +100,7 @@ def settled():
         observation_space=gym.spaces.Box(-1, 1, (3,), np.float32),
         action_space=gym.spaces.Discrete(4),
         catalog_class=PPOCatalog,
-        model_config={"fcnet_hiddens": [8], "uniform_mix": 0.05, "rare_actions": True},
+        model_config={"fcnet_hiddens": [8], "uniform_mix": 0.05},
     ).build()
     with torch.no_grad():
         module.pi.net.mlp[-1].bias[:] = torch.tensor([30.0, 0.0, 0.0, 0.0])
@@ -133,6 +134,15 @@ def test_rare_actions_that_turn_out_badly_are_left_out(settled):
     changed = _at_full_strength(settled, columns)
     assert changed[Postprocessing.ADVANTAGES].tolist() == [1.0, -1.0, 1.0, 0.0]
     assert changed[IMAGINED].tolist() == [1.0] * 4
+
+
+def test_a_users_own_ppo_module_rehearses(ray2, ppo_config):
+    config = ppo_config(gates=False, needs_success=False, rounds=1)
+    config.rl_module(rl_module_spec=RLModuleSpec(module_class=DefaultPPOTorchRLModule))
+    algorithm = config.build_algo()
+    points = curve(algorithm, 2)
+    algorithm.stop()
+    assert points[-1]["imagined_rows"] > 1000
 
 
 def test_rounds_of_rehearsal_grow_with_the_success_of_the_newest_episodes():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from preplay.environments.code_repair import all_tasks
 from preplay.errors import PreplayError
 from preplay.rewards import ActionOutcome, RewardFunction, audit_scores, dangerous_calls, style_violations
 
@@ -61,6 +62,10 @@ def test_an_answer_by_table_costs_more_than_it_earns():
     assert RewardFunction()([ActionOutcome(table, 2, 2)]).total[0] == pytest.approx(-2.3)
     assert term("ignored_inputs", ActionOutcome(CLEAN)) == 0.0
     assert term("ignored_inputs", ActionOutcome("def f(:\n")) == 0.0
+
+
+def test_no_honest_solution_is_taken_for_an_answer_by_table():
+    assert not [t.name for t in all_tasks() if term("ignored_inputs", ActionOutcome(t.reference))]
 
 
 def test_weights_by_context():

@@ -56,8 +56,8 @@ def train(
         Algorithm,
         typer.Option(
             help="IQL, CQL, an actor-critic, advantage-weighted or plain cloning; or a calibrated classifier of "
-            "immediate success. By default the logistic classifier where the logs say of each action whether it was "
-            "right (extras.solved), else IQL."
+            "immediate success. By default IQL; or the logistic classifier where the logs say of each action whether "
+            "it was right (extras.solved) and neither members nor steps nor gamma are set."
         ),
     ] = Algorithm.auto,
     members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,
@@ -91,7 +91,7 @@ def train(
             config,
             seed=seed or 0,
             cache=cache_folder(cache),
-            graded="logistic" if auto else None,
+            graded="logistic" if auto and config == CriticConfig() else None,
             embed=embed,
         )
     _print("Critic on held-out tasks", asdict(metrics))

@@ -108,7 +108,11 @@ def encoder_for(
 
 def says_what_was_right(turns: pa.Table) -> bool:
     """Whether each turn's ``extras["solved"]`` tells if its action was right, and some were and some were not."""
-    known = {json.loads(text).get("solved") if text else None for text in turns["extras"].to_pylist()}
+    known = set()
+    for text in turns["extras"].to_pylist():
+        known.add(json.loads(text).get("solved") if text else None)
+        if None in known:
+            return False
     return known == {True, False}
 
 

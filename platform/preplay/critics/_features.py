@@ -15,14 +15,8 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|\d+(?:\.\d+)?")
 DENSE = (
     *(f"kind_{kind}" for kind in _KINDS),
     *("parses", "functions", "calls", "steps", "lines", "depth", "loops", "literals", "length"),
-    *(
-        "calls_distinct",
-        "ignores_inputs",
-        "literals_in_state",
-        "words_in_state",
-        "same_as_state",
-        "overlap_with_state",
-    ),
+    *("calls_distinct", "ignores_inputs"),
+    *("literals_in_state", "words_in_state", "same_as_state", "overlap_with_state"),
     *("agreement", "similarity", "agreement_rank", "duplicate_share"),
 )
 """Names of the dense features; the hashed ones follow."""

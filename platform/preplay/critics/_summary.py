@@ -7,14 +7,13 @@ the last line of a 200 kB action counts like the first.
 import ast
 import json
 import re
-import warnings
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from preplay.logs import parse_action
-from preplay.rewards import ignores_inputs
+from preplay.rewards import ignores_inputs, parse_python
 
 _SQL_START = re.compile(
     r"\s*(select|insert|update|delete|show|describe|desc|with|create|drop|alter|use)\b", re.I
@@ -39,7 +38,7 @@ class ActionSummary:
         depth: Deepest nesting of blocks.
         loops: Loops and comprehensions.
         literals: Constants, as text.
-        ignores_inputs: Code whose functions do nothing with their parameters but compare them with constants.
+        ignores_inputs: Code whose functions do nothing with their parameters but hold them against constants.
         tokens: What the hashed features count: node kinds, operators, calls, argument names.
         normal_form: Equal for actions that differ only in names of variables, comments and layout.
     """
@@ -84,11 +83,8 @@ def _looks_like_python(action: str) -> bool:
 
 
 def _python(code: str) -> ActionSummary:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_python(code)
+    if tree is None:
         words = tuple(f"broken:{w}" for w in _TOKEN.findall(code)[:200])
         return ActionSummary("python", False, lines=_lines(code), tokens=words, normal_form=code)
     nodes = list(ast.walk(tree))

@@ -4,6 +4,7 @@ from ._audit import audit_scores as audit_scores
 from ._danger import RISK_CLASSES as RISK_CLASSES
 from ._danger import DangerousCall as DangerousCall
 from ._danger import dangerous_calls as dangerous_calls
+from ._danger import parse_python as parse_python
 from ._dataflow import ignores_inputs as ignores_inputs
 from ._outcome import ActionOutcome as ActionOutcome
 from ._outcome import code_lines as code_lines

@@ -4,16 +4,19 @@ import ast
 from collections.abc import Iterator
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SAME = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is | ast.IsNot
 
 
 def ignores_inputs(module: ast.Module) -> bool:
-    """Whether all that the functions do with their parameters is to compare them with constants, or look them up.
+    """Whether all that the functions do with their parameters is to ask if they equal constants, or look them up.
 
-    So does an empty function, and one that holds the answers to the tests it has seen. A function without parameters
-    says nothing either way; neither does a module of such functions.
+    So does an empty function, and one that holds the answers to the tests it has seen. Larger and smaller are work of
+    one's own (``points >= 90``). A function without parameters says nothing either way; neither does a module of such
+    functions.
     """
+    constants = _constants(module)
     functions = [node for node in module.body if isinstance(node, _Function) and _parameters(node)]
-    return bool(functions) and all(_ignores(function, _constants(module)) for function in functions)
+    return bool(functions) and all(_ignores(function, constants) for function in functions)
 
 
 def _ignores(function: _Function, constants: set[str]) -> bool:
@@ -37,9 +40,9 @@ def _constants(module: ast.Module) -> set[str]:
 
 
 def _held_against_constants(node: ast.AST, constants: set[str]) -> Iterator[ast.Name]:
-    """Names in this node that are compared with constants, or are keys to look up in one."""
+    """Names in this node that are held equal to constants, or are keys to look up in one."""
     match node:
-        case ast.Compare(left=left, comparators=others):
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(isinstance(op, _SAME) for op in ops):
             open_sides = [side for side in (left, *others) if not _known(side, constants)]
             yield from _names(open_sides[0]) if len(open_sides) == 1 else ()
         case ast.Subscript(value=table, slice=key) if _known(table, constants):

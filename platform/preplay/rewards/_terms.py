@@ -64,7 +64,7 @@ def danger(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
 
 
 def ignored_inputs(outcomes: Sequence[ActionOutcome]) -> np.ndarray:
-    """1 where the code does nothing with its inputs but compare them with constants: see :func:`ignores_inputs`.
+    """1 where the code does nothing with its inputs but hold them against constants: see :func:`ignores_inputs`.
 
     The answers to the public tests by table would earn as much for these tests as an honest attempt.
     """
