@@ -39,4 +39,5 @@ def _decision(record: DecisionRecord) -> Decision:
         scores=tuple(nan if score is None else score for score in content.scores),
         confidence=nan if content.confidence is None else content.confidence,
         reasons=content.reasons,
+        evidence=content.evidence,
     )

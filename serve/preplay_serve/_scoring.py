@@ -159,6 +159,7 @@ class Scoring:
             index=decision.index,
             confidence=decision.confidence if math.isfinite(decision.confidence) else None,
             reasons=decision.reasons,
+            evidence=decision.evidence if keep else None,
         )
         record = DecisionRecord(
             id=new_id("de"),

@@ -83,8 +83,12 @@ def test_trajectories_of_a_noisy_expert_train_a_critic_that_drives(dataset):
     assert "Critic (logistic)" in run("critic", "train", data, "--output", critic)  # these logs are graded
     ensemble = run("critic", "train", data, "--output", str(dataset / "two"), "--members", "2")
     assert "Critic (iql)" in ensemble  # what was asked of networks is not dropped
-    out = run("control", "simulate", "--critic", critic, "--sessions", "8", "--generator", "reckless")
-    played = measured(out)
+    log = str(dataset / "reckless-audit")
+    how = ("--sessions", "8", "--generator", "reckless", "--audit", log)
+    played = measured(run("control", "simulate", "--critic", critic, *how))
+    rows = AuditLog(log).read().to_pylist()
+    causes = measured(run("control", "analyze", "--audit", log, "--critic", critic))
+    assert float(causes["failures"]) == sum(not row["success"] for row in rows)  # scored by the same evidence
     assert float(played["success with critic"]) >= float(played["success without critic"])
     assert float(played["dangerous actions with critic"]) == 0
     with pytest.raises(PreplayError, match="evidence that support_desk does not give"):

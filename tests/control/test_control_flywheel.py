@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from audit_writer import write
 
@@ -31,6 +32,7 @@ from preplay.critics import (
     Decisions,
     DecisionState,
     EncodedPools,
+    Scores,
     decisions_from_turns,
     distill,
     load_critic,
@@ -40,6 +42,7 @@ from preplay.critics import (
 )
 from preplay.errors import PreplayError
 from preplay.logs import TURN_SCHEMA
+from preplay.shards import ShardFolder
 
 FAST = CriticConfig(width=16, steps=120, batch_size=64, dropout=0.0, weight_decay=0.0)
 
@@ -122,23 +125,52 @@ def test_reading_while_others_append_and_compact_misses_nothing(tmp_path):
 def test_a_log_of_another_version_is_refused(tmp_path):
     log = AuditLog(str(tmp_path))
     log.append_outcome("x", 1.0)
-    from preplay.shards import ShardFolder
-
     ShardFolder(str(tmp_path)).write("outcome", pa.table({"id": ["y"]}))
     with pytest.raises(PreplayError, match="version none"):
         log.read()
 
 
+def test_decisions_of_a_log_without_evidence_are_still_read(tmp_path):
+    log, ids = AuditLog(str(tmp_path)), []
+    controller = Controller(Flat(), ActionEncoder(evidence=("tests",)), audit=log)
+    ids.append(controller.decide(DecisionState("t", "new"), ["a"], evidence=[[0.5]]).id)
+    (file,) = tmp_path.glob("decision-*.parquet")
+    old = (
+        pq.read_table(file)
+        .drop_columns("evidence")
+        .set_column(0, pa.field("id", pa.string(), nullable=False), pa.array(["old"]))
+    )
+    ShardFolder(str(tmp_path)).write("decision", old.replace_schema_metadata({"preplay.audit_version": "1"}))
+    for _ in range(2):
+        kept = dict(zip(*(log.read()[name].to_pylist() for name in ("id", "evidence")), strict=True))
+        assert kept == {ids[0]: [[0.5]], "old": None}
+        log.compact()
+
+
+class Flat:
+    """Scores by place."""
+
+    def score(self, pools):
+        return Scores(np.arange(len(pools.features), dtype=float), np.zeros(len(pools.features)))
+
+    def state_distance(self, pools):
+        return np.ones(len(pools.state))
+
+
+def test_evidence_comes_back_with_the_decisions(tmp_path):
+    """What a critic scored is what a later one learns from: the same arrays."""
+    log, encoder = AuditLog(str(tmp_path)), ActionEncoder(horizon=2, evidence=("tests", "vote"))
+    controller, evidence = Controller(Flat(), encoder, audit=log), [[0.5, 1.0], [0.0, 0.25]]
+    state = DecisionState("t", "o")
+    controller.record(controller.decide(state, ["a", "b"], evidence=evidence), reward=1.0)
+    seen = encoder.encode([state], [["a", "b"]], [evidence])
+    again = decisions_from_turns(decisions_turns(log), encoder)
+    assert again.pools.features.tolist() == seen.features.tolist()
+    assert again.pools.features[:, -2:].tolist() == evidence
+    assert again.pools.state.tolist() == seen.state.tolist()
+
+
 def test_decisions_come_back_as_turns(tmp_path):
-    class Flat:
-        def score(self, pools):
-            from preplay.critics import Scores
-
-            return Scores(np.arange(len(pools.features), dtype=float), np.zeros(len(pools.features)))
-
-        def state_distance(self, pools):
-            return np.ones(len(pools.state))
-
     log = AuditLog(str(tmp_path), session="s")
     controller = Controller(Flat(), ActionEncoder(), audit=log)
     for turn in range(2):

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from preplay.control import AuditLog
 from preplay.errors import PreplayError
+from preplay_serve._audit import export_audit
 from preplay_serve.store import (
     DecisionContent,
     DecisionFilter,
@@ -91,6 +93,18 @@ def decision(**changes) -> DecisionRecord:
         "token": "t", "session_id": "s", "content": content,
     }  # fmt: skip
     return DecisionRecord.model_validate(values | changes)
+
+
+def test_an_exported_decision_keeps_its_evidence(store, tmp_path):
+    """With it a critic is retrained; decisions stored before it was kept have none."""
+    known, before = decision(), decision()
+    known = known.model_copy(
+        update={"content": known.content.model_copy(update={"evidence": ((0.5,), (1.0,))})}
+    )
+    store.decisions.add([known, before])
+    assert export_audit(store, tmp_path / "audit") == 2
+    rows = AuditLog(str(tmp_path / "audit")).read().to_pylist()
+    assert {r["id"]: r["evidence"] for r in rows} == {known.id: [[0.5], [1.0]], before.id: None}
 
 
 def test_tokens_take_turns(store):

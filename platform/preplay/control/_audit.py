@@ -17,7 +17,8 @@ from preplay.critics import DecisionState
 from preplay.errors import PreplayError
 from preplay.shards import ShardFolder
 
-AUDIT_VERSION = "1"
+AUDIT_VERSION = "2"
+_BEFORE_EVIDENCE = "1"
 _TRIES = 20
 _VERSION_KEY = b"preplay.audit_version"
 DECISION_SCHEMA = pa.schema(
@@ -34,6 +35,7 @@ DECISION_SCHEMA = pa.schema(
         pa.field("action", pa.string()),
         pa.field("index", pa.int32()),
         pa.field("reasons", pa.list_(pa.string()), nullable=False),
+        pa.field("evidence", pa.list_(pa.list_(pa.float64()))),
     ],
     metadata={_VERSION_KEY: AUDIT_VERSION.encode()},
 )
@@ -70,7 +72,7 @@ class AuditLog:
             {
                 "id": d.id, "time": now, "session_id": self.session, "task": s.task, "observation": s.observation,
                 "turn": s.turn, "candidates": list(c), "scores": list(d.scores), "outcome": d.outcome,
-                "action": d.action, "index": d.index, "reasons": list(d.reasons),
+                "action": d.action, "index": d.index, "reasons": list(d.reasons), "evidence": d.evidence,
             }
             for (s, c), d in zip(work, decisions, strict=True)
         ]  # fmt: skip
@@ -109,15 +111,21 @@ class AuditLog:
                             self._fs.rm_file(path)
 
     def _read(self, kind: str, schema: pa.Schema) -> pa.Table:
-        tables = self._tables(kind)
-        for table in tables:
-            version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
-            if version != AUDIT_VERSION:
-                raise PreplayError(
-                    f"the audit log has version {version}, this preplay reads {AUDIT_VERSION}.",
-                    where=self._folder.path,
-                )
+        tables = [self._current(table, schema) for table in self._tables(kind)]
         return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def _current(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        """A file in today's schema; decisions of version 1 came without evidence."""
+        version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
+        if version not in (AUDIT_VERSION, _BEFORE_EVIDENCE):
+            raise PreplayError(
+                f"the audit log has version {version}, this preplay reads {AUDIT_VERSION}.",
+                where=self._folder.path,
+            )
+        missing = [
+            pa.nulls(len(table), field.type) for field in schema if field.name not in table.schema.names
+        ]
+        return pa.table([*table.columns, *missing], schema=schema)
 
     def _tables(self, kind: str) -> list[pa.Table]:
         """All files of a kind, also while another process compacts them.

@@ -6,7 +6,7 @@ import math
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -121,8 +121,8 @@ class Controller:
         evidence, contexts = evidence or [None] * len(work), contexts or [""] * len(work)
         scored = self._score(work, evidence, contexts)
         decisions = [
-            self._decide(state, candidates, scores, distance)
-            for (state, candidates), (scores, distance) in zip(work, scored, strict=True)
+            replace(self._decide(state, candidates, scores, distance), evidence=_numbers(known))
+            for (state, candidates), (scores, distance), known in zip(work, scored, evidence, strict=True)
         ]
         if self.audit is not None:
             self.audit.append_decisions(work, decisions)
@@ -252,6 +252,9 @@ class Controller:
 
 
 def _key(state: DecisionState, candidates: Sequence[str], evidence: Evidence | None, context: str) -> bytes:
-    numbers = None if evidence is None else [[float(x) for x in row] for row in evidence]
-    content = json.dumps([state.task, state.observation, state.turn, list(candidates), numbers, context])
-    return hashlib.sha256(content.encode()).digest()
+    known = [state.task, state.observation, state.turn, list(candidates), _numbers(evidence), context]
+    return hashlib.sha256(json.dumps(known).encode()).digest()
+
+
+def _numbers(evidence: Evidence | None) -> tuple[tuple[float, ...], ...] | None:
+    return None if evidence is None else tuple(tuple(float(x) for x in row) for row in evidence)

@@ -20,6 +20,8 @@ class Decision:
         scores: Score of each candidate; NaN where it was blocked or could not be scored.
         confidence: Of the best candidate, NaN without one.
         reasons: Why, in plain words, one per rule that had a say.
+        evidence: What the harness knew about each candidate, where it said so: without it no critic that reads
+            evidence can score, or learn from, this decision again.
     """
 
     id: str
@@ -29,6 +31,7 @@ class Decision:
     scores: tuple[float, ...]
     confidence: float
     reasons: tuple[str, ...]
+    evidence: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def best_score(self) -> float:

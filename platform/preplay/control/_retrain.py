@@ -125,6 +125,8 @@ def _turn(row: dict, ends: bool) -> dict:
     extras = {"candidates": row["candidates"], "task_name": row["task"], "decision": row["id"]}
     if row["success"] is not None:
         extras["solved"] = row["success"]
+    if row["evidence"] is not None:
+        extras["evidence"] = row["evidence"]
     return {
         "session_id": row["session_id"], "turn": row["turn"], "policy": "controller", "task": row["task"],
         "observation": row["observation"], "action": row["action"], "reward": row["reward"], "next_observation": "",

@@ -37,6 +37,7 @@ class DecisionContent(Record):
     index: int | None
     confidence: float | None
     reasons: tuple[str, ...]
+    evidence: tuple[tuple[float, ...], ...] | None = None
 
 
 class DecisionRecord(Record):
